@@ -205,10 +205,9 @@ def test_all_faults_of_a_file_are_given_at_once_in_the_order_of_its_lines(robust
 def test_more_than_five_faults_of_a_kind_are_one_line(robustify) -> None:
     keys = [9, 9, 1, 9, 9, 1, 7, 9, 1, 9, 9, 1, 9, 1, 9]
     Path("items.jsonl").write_text("\n".join(row(id=str(n), key=key) for n, key in enumerate(keys)), "utf-8")
-    assert refusals(robustify("validate", "items.jsonl"), 3) == [
-        "items.jsonl: 10 lines (1 to 2, 4 to 5, 7 to 8, 10 to 11, 13 and 1 more): the first: the key is 9, but there are "
-        "only 4 choices (0 to 3)"
-    ]
+    (line,) = refusals(robustify("validate", "items.jsonl"), 3)
+    assert line.startswith("items.jsonl: 10 lines (1 to 2, 4 to 5, 7 to 8, 10 to 11, 13 and 1 more): ")
+    assert line.endswith(" [key-out-of-range]")
 
 
 def test_bytes_that_are_not_utf_8_are_named_by_line_with_the_command_that_mends_them(robustify) -> None:

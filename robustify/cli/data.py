@@ -38,7 +38,7 @@ def mapped(columns: Sequence[str]) -> "FieldMap | None":
     """Return the field map given by `--map`, or None if the option is not used. Raises as `mapped_columns`."""
     from robustify.reading.loaders.loaded import FieldMap, mapped_columns
 
-    return FieldMap.of(mapped_columns(columns, FieldMap.model_fields))
+    return FieldMap.from_options(mapped_columns(columns, FieldMap.model_fields))
 
 
 NAMING = together(

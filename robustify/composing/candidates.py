@@ -20,11 +20,11 @@ from robustify.reading.loaders.rows import (
     Cells,
     SourceRow,
     SourceTable,
-    asked_text,
     cell_label,
     choice_text,
     fault_lines,
     rows_or_faults,
+    stem_text,
     text_list,
 )
 from robustify.reading.vocabulary import NAMES, known_name, name_key, usual_names
@@ -130,7 +130,7 @@ def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator
         candidates = tuple(Candidate(text, who or writers[name]) for name, text in texts)
         return (
             cell_label(cells, id_column),
-            "" if question is None else asked_text(cells, stem_column),
+            "" if question is None else stem_text(cells, stem_column),
             candidates,
         )
 

@@ -4,13 +4,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from robustify.base.errors import Notice
 from robustify.base.texts import edges, undressed
 from robustify.reading.loaders import listed_options, rows
 from robustify.reading.marks import labelling
 
 _COLONS = (":", "：")
 _PROMPT_LEAD, _PROMPT_TAIL = "Question: ", "\nAnswer:"
-_SHARED_SPACE = "all options began or ended with the same white space, which was taken off"
+_SHARED_SPACE = Notice(
+    "all options began or ended with the same white space, which was taken off", code="shared-space-removed"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class Bare:
 
     raws: rows.Raws
     labelled: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
     damaged: Collection[int] = ()
 
 
@@ -31,7 +34,7 @@ def bare_items(raws: rows.Raws, lines: Sequence[int], n_with_lead: int, n_labell
     if n_with_lead * 2 > len(raws):
         # The first choice is a line such as "Options:".
         plain = rows.changed(plain, _without_lead)
-    damaged, notes = list[int](), list[str]()
+    damaged, notes = list[int](), list[Notice]()
     labelled = all(_labelled_inside(raw) is not None for raw in plain)
     if not labelled and 2 * n_labelled > len(raws):
         damaged = [i for i, raw in enumerate(plain) if _labelled_inside(raw) is None]
@@ -42,7 +45,9 @@ def bare_items(raws: rows.Raws, lines: Sequence[int], n_with_lead: int, n_labell
         moved = [line for line, split in zip(lines, inside, strict=True) if split and not split.in_order]
         if 0 < 2 * len(moved) < len(lines):
             order = f"the labels of the options are in another order on line {rows.line_spans(moved)}"
-            notes.append(f"{order}. A letter as key names the label there.")
+            notes.append(
+                Notice(f"{order}. A letter as key names the label there.", code="labels-in-other-order")
+            )
         unlabelled = rows.changed(plain, _without_labels)
     bare = _evened(unlabelled)
     notes += [_SHARED_SPACE] * (bare is not unlabelled)

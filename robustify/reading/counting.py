@@ -1,12 +1,19 @@
 """Test whether whole numbers that name options may count from 1 instead of from 0."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Literal
+
+from robustify.reading.loaders.answer_keys import WrittenKey, key_number
+from robustify.reading.loaders.loaded import KeyKind
+from robustify.reading.marks.labelling import COUNTED
 
 Base = Literal["number", "index"]
 """How numbers count: `number` from 1, and `index` from 0."""
 _AS_LIKELY_AS_NOT = 0.5
+_UNLIKELY = 0.05
+"""Probability below which no key is the last of numbered options by chance."""
 
 
 def uncertain_base(numbers: Mapping[tuple[int, int], int]) -> tuple[Base, ...]:
@@ -23,3 +30,27 @@ def uncertain_base(numbers: Mapping[tuple[int, int], int]) -> tuple[Base, ...]:
         sum(n * math.log1p(-1 / k) for (_, k), n in numbers.items()) < math.log(_AS_LIKELY_AS_NOT)
     )
     return ("number", "index") if unlikely else ()
+
+
+def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
+    """Return the forms that whole-number keys may have if they may count from 1, or () if they cannot."""
+    numbers, n_others = Counter[tuple[int, int]](), 0
+    for key, n in written.items():
+        not_counted = key.fault or {"label", "text", "letter"} & key.readings.keys()
+        if key.key_is != "auto" or not_counted or (number := key_number(key.text)) is None:
+            n_others += n * (not key.fault)
+        else:
+            numbers[number, key.k] += n
+    return uncertain_base(numbers) if numbers.total() > n_others else ()
+
+
+def never_the_last(written: Counter[WrittenKey]) -> bool:
+    """Return whether all keys are numbered labels, but never the last one. This is unlikely unless they count from 0."""
+    log_chance = 0.0
+    for key, n in written.items():
+        k, number = key.k, key_number(key.text)
+        counted_from_1 = key.key_is == "auto" and key.labels == COUNTED[1][:k] and "text" not in key.readings
+        if key.fault or not counted_from_1 or number is None or not 1 <= number < k:
+            return False
+        log_chance += n * math.log1p(-1 / k)
+    return log_chance < math.log(_UNLIKELY)

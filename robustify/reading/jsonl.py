@@ -31,13 +31,18 @@ def rows_of(path: Path) -> SourceTable:
     try:
         text = path.read_bytes().decode("utf-8-sig", "surrogatepass")
     except FileNotFoundError:
-        raise UsageError(f"{path} does not exist; expected a file of JSON lines") from None
+        raise UsageError(
+            f"{path} does not exist; expected a file of JSON lines", code="no-such-file"
+        ) from None
     except OSError as error:
         raise DataError(
-            f"{path}: cannot be read ({error.strerror}). Expected a file of JSON lines."
+            f"{path}: cannot be read ({error.strerror}). Expected a file of JSON lines.",
+            code="file-not-readable",
         ) from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.") from None
+        raise DataError(
+            f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.", code="not-utf-8"
+        ) from None
     opened = partial(io.StringIO, text)
     if path.suffix.lower() == ".csv":
         return in_memory(csv_rows(path.name, opened))

@@ -21,7 +21,7 @@ class ColumnError(DataError):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PartDecision:
     """Choice of the columns of a part, with the rule that made it. `candidates` are other columns that rules named."""
 
     part: str
@@ -32,7 +32,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[State]):
+class PartRule(Generic[State]):
     """One way to find the column of a part. `find` returns all candidates. If there are several, the first is the part, or
     with `alone`, the file is refused."""
 
@@ -48,18 +48,23 @@ def several(value: Value | Sequence[str] | None) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value or ())
 
 
-def decide_part(rules: Sequence[Rule[State]], part: str, state: State) -> tuple[Value, Decision] | None:
+def decide_part(
+    rules: Sequence[PartRule[State]], part: str, state: State
+) -> tuple[Value, PartDecision] | None:
     """Return the column of a part by the first rule that names any, and the decision, or None if no rule names one. Raise
     `ColumnError` if several columns could each be the part."""
     proposals = [(rule, rule.find(state)) for rule in rules if rule.part == part]
     for rule, values in proposals:
         if len(values) > 1 and rule.alone:
             if isinstance(values[0], tuple):
-                raise ColumnError(f"several series of columns could be the {part}")
-            raise ColumnError(f"{' and '.join(f'`{column}`' for column in values)} could each be the {part}")
+                raise ColumnError(
+                    f"several series of columns could be the {part}", code="several-option-series"
+                )
+            names = " and ".join(f"`{column}`" for column in values)
+            raise ColumnError(f"{names} could each be the {part}", code="several-columns-for-part")
         if values:
             every = [",".join(several(value)) for _, values in proposals for value in values]
             chosen = several(values[0])
             others = tuple(name for name in dict.fromkeys(every) if name != ",".join(chosen))
-            return values[0], Decision(part, chosen, rule.name, rule.reason, others)
+            return values[0], PartDecision(part, chosen, rule.name, rule.reason, others)
     return None

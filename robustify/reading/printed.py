@@ -10,7 +10,7 @@ import re
 import warnings
 from contextlib import suppress
 
-from robustify.base.errors import ItemError
+from robustify.base.errors import ItemError, Notice
 
 _BEGINS = re.compile(r"[\[({]|(?:\w+\.)?(?:array|list)\(")
 _QUOTED_LIST = re.compile(r"""\s*[\[({]\s*['"]""")
@@ -38,8 +38,11 @@ class MissingCommaError(ItemError):
 
     def __init__(self) -> None:
         super().__init__(
-            "a comma is missing between two texts of a list, so that the number of its members is uncertain. Separate all "
-            "of them with commas"
+            Notice(
+                "a comma is missing between two texts of a list, so that the number of its members is uncertain. Separate "
+                "all of them with commas",
+                code="missing-comma",
+            )
         )
 
 

@@ -16,7 +16,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Literal
 
-from robustify.base.errors import DataError, UsageError, counted, installing
+from robustify.base.errors import DataError, Notice, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
 from robustify.reading.loaders import rows
 from robustify.reading.vocabulary import known_name
@@ -86,7 +86,8 @@ def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
         if _header_words(re.split(r"[\t,;|]", line.rstrip("\n"))) > 1:
             if any(above.strip("\r\n") for above in head[:i]):
                 raise DataError(
-                    f"{name}:1: the header is on line {i + 1}; expected it on line 1. Remove the lines above it."
+                    f"{name}:1: the header is on line {i + 1}; expected it on line 1. Remove the lines above it.",
+                    code="lines-above-header",
                 )
             break
     return _records_table(name, _records(name, text))
@@ -104,7 +105,7 @@ def _lines(text: rows.Text, newline: str = "\n") -> Iterator[str]:
 def _records_table(name: str, records: _Records) -> rows.SourceTable:
     (line, first), *more = [*islice(records, 2)] or [(0, [])]
     if not line:
-        raise DataError(f"{name} has no records; expected a header and items")
+        raise DataError(f"{name} has no records; expected a header and items", code="no-records")
     if _without_header(first, records):
         # A different width more often means an unquoted comma than a different number of choices.
         widths = Counter[int]()
@@ -117,15 +118,19 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
     header, below = _with_names(first, records)
     if len(set(header)) < len(header):
         raise DataError(
-            f"{name}:{line}: the header repeats a name. Give each of the {len(header)} columns its own name."
+            f"{name}:{line}: the header repeats a name. Give each of the {len(header)} columns its own name.",
+            code="repeated-column",
         )
     if not more:
-        raise DataError(f"{name} has only one record, with {len(header)} cells; expected a header and items")
+        raise DataError(
+            f"{name} has only one record, with {len(header)} cells; expected a header and items",
+            code="single-record",
+        )
     n = records.count_complete(len(first)) - (not rows.undecoded("".join(first)))
     members = partial(_members, width=len(header), reason="the width of the header", names=header)
     if records.regular and len(header) == len(first) == records.width and QUOTED not in header:
         # No record is faulty or has cells to leave out, so that none needs to be checked again.
-        return rows.streamed(lambda: _named(records, header), n, flat=True, names=tuple(header))
+        return rows.streamed(lambda: _named_cells(records, header), n, flat=True, names=tuple(header))
     return rows.streamed(lambda: members(below()), n, flat=True, names=tuple(header))
 
 
@@ -135,14 +140,15 @@ def _members(records: Iterable[_Record], width: int, reason: str, names: Sequenc
         if rows.undecoded("".join(cells)):
             yield line, rows.NOT_UTF8
         elif len(cells) != width:
-            yield line, f"found {counted(len(cells), 'cell')}; expected {width}, {reason}"
+            text = f"found {counted(len(cells), 'cell')}; expected {width}, {reason}"
+            yield line, Notice(text, code="cell-count")
         elif names:
             yield line, dict(zip(names, cells, strict=True))
         else:
             yield line, {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]}
 
 
-def _named(records: Iterable[_Record], names: Sequence[str]) -> rows.Members:
+def _named_cells(records: Iterable[_Record], names: Sequence[str]) -> rows.Members:
     """Yield the line and cells of each record below the header, all of which are as wide as it."""
     return ((line, dict(zip(names, cells, strict=True))) for line, cells in islice(records, 1, None))
 
@@ -214,7 +220,8 @@ def _require_questions_first(name: str, line: int, records: Sequence[Sequence[st
     if ids and len(records) >= _FEWEST_WITH_IDS and n_longest >= 0.9 * len(records):
         raise DataError(
             f"{name}:{line}: column 1 seems to hold IDs or topics, and column 2 the questions. Put a header above them, "
-            "for example id,question,A,B,C,D,answer."
+            "for example id,question,A,B,C,D,answer.",
+            code="column-before-questions",
         )
 
 
@@ -252,7 +259,8 @@ def _read(name: str, text: rows.Text, delimiter: str, quoting: Literal[0, 3]) ->
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(
-            f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting"
+            f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting",
+            code="invalid-csv",
         ) from None
 
 
@@ -264,19 +272,23 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
     except ImportError:
         raise UsageError(
             f"{name} is an .xlsx workbook, which needs openpyxl. Run {installing('tables')}, or save the "
-            "sheet as CSV (UTF-8)."
+            "sheet as CSV (UTF-8).",
+            code="openpyxl-missing",
         ) from None
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(member.file_size for member in archive.infolist())
         if size > _MOST_UNPACKED:
             raise DataError(
-                f"{name} unpacks to {size:,} bytes; expected at most {_MOST_UNPACKED:,}. Save it as CSV."
+                f"{name} unpacks to {size:,} bytes; expected at most {_MOST_UNPACKED:,}. Save it as CSV.",
+                code="workbook-too-large",
             )
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         sheets = {worksheet.title: worksheet for worksheet in book.worksheets}
         if sheet is not None and sheet not in sheets:
-            raise UsageError(f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}")
+            raise UsageError(
+                f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}", code="no-such-sheet"
+            )
         title = sheet or next(iter(sheets))
         below = enumerate(sheets[title].iter_rows(), start=1)
         records = [(number, [_sheet_text(cell) for cell in row]) for number, row in below]
@@ -285,13 +297,17 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
     except Exception as error:
         # openpyxl raises errors of many types, and their messages may quote cells.
         raise DataError(
-            f"{name}: the workbook cannot be read ({type(error).__name__}). Save it as CSV."
+            f"{name}: the workbook cannot be read ({type(error).__name__}). Save it as CSV.",
+            code="unreadable-workbook",
         ) from None
     rows_ = [record for record in records if any(record[1])]
     above = _titles_above(name, rows_)
     table = _records_table(name, _Records(lambda: rows_[above:]))
-    notes = [f"read the sheet {title!r} of {len(sheets)}: choose another with `--sheet`"] * (len(sheets) > 1)
-    notes += [f"{counted(above, 'row')} above the header, with a single filled cell, not read"] * (above > 0)
+    others = Notice(
+        f"read the sheet {title!r} of {len(sheets)}: choose another with `--sheet`", code="several-sheets"
+    )
+    titles = f"{counted(above, 'row')} above the header, with a single filled cell, not read"
+    notes = [*[others] * (len(sheets) > 1), *[Notice(titles, code="titles-not-read")] * (above > 0)]
     return replace(table, notes=(*notes,))
 
 
@@ -302,7 +318,8 @@ def _titles_above(name: str, records: Sequence[_Record]) -> int:
         if _header_words(cells) > 1:
             if any(sum(bool(cell.strip()) for cell in above) > 1 for _, above in records[:i]):
                 raise DataError(
-                    f"{name}: the header is on row {records[i][0]}; expected it on row 1. Remove the rows above it."
+                    f"{name}: the header is on row {records[i][0]}; expected it on row 1. Remove the rows above it.",
+                    code="lines-above-header",
                 )
             return i
     return 0

@@ -9,7 +9,7 @@ from html.entities import html5
 from math import fsum
 from typing import Any
 
-from robustify.base.errors import counted
+from robustify.base.errors import Notice, counted, notice_code
 from robustify.base.odd_characters import hidden_characters
 from robustify.base.texts import CONTROLS, EDGES, edges, folded, is_blank, unspaced
 from robustify.items.item import Item
@@ -31,10 +31,19 @@ _PLACEHOLDERS = frozenset(
 """Options that stand for no option, in lower case."""
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 _ODD = {
-    "unlabelled": "an option without a label beside labelled ones, perhaps a line that is no option",
-    "placeholders": "placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
-    "entities": "HTML entities such as &amp;, which models see unchanged",
-    "labels": 'options that begin with labels such as "a) ", next to which letter views show a second label',
+    "unlabelled": Notice(
+        "an option without a label beside labelled ones, perhaps a line that is no option",
+        code="option-without-label",
+    ),
+    "placeholders": Notice(
+        "placeholders such as N/A, None, or - as options, which lower chance although no one picks them",
+        code="placeholder-options",
+    ),
+    "entities": Notice("HTML entities such as &amp;, which models see unchanged", code="html-entities"),
+    "labels": Notice(
+        'options that begin with labels such as "a) ", next to which letter views show a second label',
+        code="labelled-options",
+    ),
 }
 
 
@@ -100,54 +109,62 @@ def describe(loaded: Loaded) -> dict[str, object]:
     }
 
 
-def notes(loaded: Loaded) -> list[str]:
+def notes(loaded: Loaded) -> list[Notice]:
     """Return notes on oddities in the format of a benchmark, such as keys that are never 0."""
     n, files = len(loaded.items), loaded.recognised
-    lines: list[str] = []
+    lines: list[Notice] = []
     first = loaded.items[0].key if n else 0
     if n >= _FEWEST_FOR_NOTE and all(item.key == first for item in loaded.items):
-        lines.append(
+        text = (
             f"every key is at position {first}: position heuristics mean nothing in this order of "
             "the choices, and a screen that keeps this order would see the position of the key"
         )
+        lines.append(Notice(text, code="constant-key-position"))
     from_0 = [file.layout for file in files if "number from 0" in file.key_forms]
     few = n < _FEWEST_OF_OURS and from_0 == [OWN]
     if from_0 and not few and all(item.key for item in loaded.items):
-        lines.append(
+        text = (
             "no key is 0: if keys count from 1, every key is read one choice too late. Set `fields: {key_is: number}` "
             "if they do, or `fields: {key_is: index}` if they count from 0."
         )
+        lines.append(Notice(text, code="no-key-is-zero"))
     numbered = any(NUMBERED in file.key_forms for file in files)
     if numbered and all(item.key < item.k - 1 for item in loaded.items):
-        lines.append(
+        text = (
             "no key is the number of the last option: if keys count from 0, every key is read one choice too early. Set "
             "`fields: {key_is: index}` if they do, or `fields: {key_is: label}` if they do not."
         )
+        lines.append(Notice(text, code="last-option-never-key"))
     outer = {defect.item for defect in loaded.defects if defect.kind == _OUTER}
     if spaced := [item for item in loaded.items if item.id in outer] if outer else []:
         ends = [[edges(choice) for choice in item.choices] for item in spaced]
         alone = sum(texts.count(texts[item.key]) == 1 for texts, item in zip(ends, spaced, strict=True))
         some = f"in {alone:,} of them, no other option has that of the key, so white space alone can give the key away"
-        lines.append(
+        text = (
             f"{counted(len(spaced), 'item')} with white space at the ends of some options"
             f"{f'; {some}' if alone else ''}. `robustify mend` takes it off."
         )
+        lines.append(Notice(text, code="outer-space"))
     lines += odd_options(loaded.items, loaded.lines)
     if cuts := {file.cut for file in files} - {"", "\n", BY_LABEL}:
-        lines.append(
+        text = (
             f"options come in one cell and were split at {' and '.join(sorted(cuts))}: if an option contains this "
             "separator, give each option a column"
         )
-    lines += [f"{file.file}: {note}" if len(files) > 1 else note for file in files for note in file.unread]
+        lines.append(Notice(text, code="options-split"))
+    for file in files:
+        prefix = f"{file.file}: " if len(files) > 1 else ""
+        lines += [Notice(prefix + note, code=notice_code(note)) for note in file.unread]
     if labelled := sum(file.labelled for file in files):
-        lines.append(
+        text = (
             f'{counted(labelled, "row")} had labels such as "(A) " inside the options. These were removed, because '
             "robustify labels the options in the order in which it shows them."
         )
+        lines.append(Notice(text, code="labels-removed"))
     return lines
 
 
-def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[str]:
+def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[Notice]:
     """Yield notes on options that are not real options, or are written in a way that models should not see. With the
     `lines` of the items, a note names the few items without labels."""
     kinds = Counter(kind for item in items for kind in _written_oddly(item))
@@ -158,7 +175,8 @@ def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[st
             unlabelled = [line for line, item in pairs if kind not in _written_oddly(item)]
         others = f" (not on line {line_spans(unlabelled)})" if unlabelled else ""
         have = "has" if odd == 1 else "have"
-        yield f"{odd:,} of {counted(len(items), 'item')} {have} {_ODD[kind]}{others}"
+        text = f"{odd:,} of {counted(len(items), 'item')} {have} {_ODD[kind]}{others}"
+        yield Notice(text, code=_ODD[kind].code)
 
 
 def _is_plain(stem: str, choices: Sequence[str], texts: Sequence[str]) -> bool:

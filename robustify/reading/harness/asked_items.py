@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from os.path import commonprefix
 from typing import Any
 
-from robustify.base.errors import ItemError
+from robustify.base.errors import ItemError, Notice
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.loaded import FieldMap
@@ -42,7 +42,7 @@ def item_table(rows: Sequence[Row], mapped: FieldMap | None = None) -> tuple[Sou
         try:
             items.append(_asked(line, row))
         except ItemError as error:  # noqa: PERF203
-            faults.append(Fault(line, str(error)))
+            faults.append(Fault(line, error.reason))
     tasks = [*dict.fromkeys(row["task"] for row in rows)]
     passage = _passage(items)
     stems: dict[int, str] = {}
@@ -91,14 +91,15 @@ class _Asked(HoldsText):
     key: int
 
 
-def _notes(items: Sequence[_Asked]) -> Iterator[str]:
+def _notes(items: Sequence[_Asked]) -> Iterator[Notice]:
     """Yield a note if prompts list more options than lm-eval scores, or fewer."""
     other = [item for item in items if item.row["choices"] and len(item.row["choices"]) != len(item.choices)]
     if other:
         n, scored = len(other[0].choices), len(other[0].row["choices"])
-        yield (
+        yield Notice(
             f"in {len(other):,} of {len(items):,} prompts, lm-eval scores another number of letters than there are "
-            f"options: {scored} for {n}, for example"
+            f"options: {scored} for {n}, for example",
+            code="other-number-of-letters",
         )
 
 

@@ -13,15 +13,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_uppercase
 
-from robustify.base.errors import ItemError, counted
+from robustify.base.errors import ItemError, Notice, counted, notice_code
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
-from robustify.items.item import FEWEST, MOST
-from robustify.reading.counting import uncertain_base
+from robustify.items.item import FEWEST, MOST, choice_count_fault
 from robustify.reading.loaders.loaded import KeyKind
-from robustify.reading.loaders.option_columns import SeveralRightError, truth
+from robustify.reading.loaders.option_columns import right_count_error, truth
 from robustify.reading.loaders.rows import RawItem, Raws, as_integer, changed, json_kind, require_text
-from robustify.reading.marks.labelling import COUNTED, LETTERS, SERIES, Labelled, as_mark, bare_mark
+from robustify.reading.marks.labelling import LETTERS, SERIES, Labelled, as_mark, bare_mark
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
 from robustify.reading.printed import literal
 
@@ -38,15 +37,14 @@ _WORD = re.compile(r"\w+")
 _ARTICLES = {"an", "the", "of", "der", "die", "das", "el", "la", "le", "les"}
 _MOST_WORDS = 0.5
 """Share of an option's words that a key must repeat to mean this option."""
-_UNLIKELY = 0.05
-"""Probability below which no key is the last of numbered options by chance."""
 Readings = dict[KeyKind, tuple[int, ...]]
 """Indices that a key can mean, by form. Identical choices give a form several indices."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """Index of the correct choice and the form of its key, or a fault with values of `key_is` that could repair it."""
+    """Index of the correct choice and the form of its key, or a fault (a `Notice`) with values of `key_is` that could
+    repair it."""
 
     index: int = -1
     form: str = ""
@@ -78,7 +76,7 @@ class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
         super().__init__()
         self._marks: dict[tuple[object, ...], WrittenKey] = {}
 
-    def of(self, raw: RawItem, inside: Labelled | None = None) -> WrittenKey:
+    def read(self, raw: RawItem, inside: Labelled | None = None) -> WrittenKey:
         """Return the key of an item with every choice that it could mean, whether numbers count from 0 or from 1. `inside`
         are the labels that its options begin with."""
         # Nearly always, the key is a mark that an earlier row has, and the options neither have its text nor own labels.
@@ -89,11 +87,11 @@ class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
             return key
         text, fault, readings, other_text = "", "", Readings(), False
         try:
-            text = _written(raw)
+            text = _key_text(raw)
             readings, other_text = _readings(raw, text, inside)
         except ItemError as error:
-            text, fault = "", str(error)
-        text = text if _letter(text) is not None or _number(text) is not None else ""
+            text, fault = "", error.reason
+        text = text if _letter(text) is not None or key_number(text) is not None else ""
         form = raw.key_is, raw.labels, len(raw.choices)
         same = text, *form, type(raw.key), fault, other_text, *readings.items()
         if (key := self.get(same)) is None:
@@ -129,18 +127,21 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
         elif odd is not None and (readings.keys() == {"index"}) == odd:
             ours, theirs = ("a number", "letters or texts") if odd else ("a letter or text", "numbers")
             others = counted(max(numbers, n - numbers), "other key")
-            fault = f"the key is {ours}, but {others} of the file are {theirs}. Write all keys in one form."
-            read[key] = ReadKey(fault=fault)
+            text = f"the key is {ours}, but {others} of the file are {theirs}. Write all keys in one form."
+            read[key] = ReadKey(fault=Notice(text, code="mixed-key-forms"))
         else:
             form = next(iter(fits))
-            counts = form == "label" and key.key_is == "auto" and _numbered(key.labels) and _number(key.text)
+            counts = (
+                form == "label" and key.key_is == "auto" and _numbered(key.labels) and key_number(key.text)
+            )
             read[key] = ReadKey(min(places), NUMBERED if counts else FORMS.get(form, form))
     if any(key.hints for key in read.values()):
         good = [key.readings for key, answer in read.items() if not answer.fault]
         works = {form for form in _FORMS if all(len(readings.get(form, ())) == 1 for readings in good)}
         hinted = {key: answer for key, answer in read.items() if answer.hints}
         for key, answer in hinted.items():
-            read[key] = replace(answer, fault=answer.fault + key_hint(answer.hints, works))
+            fault = Notice(answer.fault + key_hint(answer.hints, works), code=notice_code(answer.fault))
+            read[key] = replace(answer, fault=fault)
     return [*map(read.__getitem__, written)]
 
 
@@ -190,9 +191,9 @@ def _readings(raw: RawItem, key: str, inside: Labelled | None = None) -> tuple[R
         equal = sorted(equal_options(key, raw.choices))
     if equal:
         return {**readings, "text": tuple(equal)}, False
-    if readings or _letter(key) is not None or _number(key) is not None:
+    if readings or _letter(key) is not None or key_number(key) is not None:
         return readings, False
-    return _dressed(raw, key)
+    return _decorated_key(raw, key)
 
 
 def _require_same_mark(key: str, inside: Labelled, readings: Readings) -> None:
@@ -201,13 +202,14 @@ def _require_same_mark(key: str, inside: Labelled, readings: Readings) -> None:
     if by_label and by_label != readings.get("label", readings["letter"]):
         raise ItemError(
             "the key is ambiguous, because the options begin with letters in another order. Take these letters off, or "
-            "add `--map key_is=letter` if keys count the options in the order of the file."
+            "add `--map key_is=letter` if keys count the options in the order of the file.",
+            code="labels-in-other-order",
         )
 
 
 @lru_cache(4096)
 def _by_mark(key: str, labels: tuple[str, ...], k: int) -> Readings:
-    letter, number = _letter(key), _number(key)
+    letter, number = _letter(key), key_number(key)
     folded = str(number) if number is not None else key.casefold() if letter is None else LETTERS[letter]
     readings: dict[KeyKind, tuple[int, ...]] = {}
     if own := tuple(i for i, name in enumerate(labels) if folded in (name.casefold(), as_mark(name))):
@@ -228,7 +230,8 @@ def _letter(key: str) -> int | None:
 
 
 @lru_cache(4096)
-def _number(key: str) -> int | None:
+def key_number(key: str) -> int | None:
+    """Return the whole number that a key is, or None."""
     match = _DIGITS.fullmatch(key)
     return int(match[1]) if match else None
 
@@ -251,7 +254,7 @@ def _numbered(labels: Sequence[str]) -> bool:
     return bool(labels) and all(map(_DIGITS.fullmatch, labels))
 
 
-def _dressed(raw: RawItem, key: str) -> tuple[Readings, bool]:
+def _decorated_key(raw: RawItem, key: str) -> tuple[Readings, bool]:
     """Read a key such as `**B**`, `Answer: B` or `2) blue`. A label and a text must agree."""
     counting = [[str(i + first) for i in range(len(raw.choices))] for first in (0, 1)]
     ways = (raw.labels or None, *(counting if key[:3].strip("([{ ")[:1].isdecimal() else ()))
@@ -268,13 +271,14 @@ def _dressed(raw: RawItem, key: str) -> tuple[Readings, bool]:
     if 1 < len(parts) <= MOST:
         places = [places_of(_readings(raw, part)[0]) for part in parts]
         if all(places) and len(set().union(*places)) > 1:
-            raise SeveralRightError(len(parts))
+            raise right_count_error(len(parts))
     reason = read[0].reason if isinstance(read[0], NoPick) else "no mark"
     if reason == "several options":
-        raise SeveralRightError(2)
+        raise right_count_error(2)
     if reason in ("mark and text differ", "mark or text", "mark of several alphabets"):
         raise ItemError(
-            f"the key is ambiguous ({reason}); expected {_expected(raw.key_is, len(raw.choices))}"
+            f"the key is ambiguous ({reason}); expected {_expected(raw.key_is, len(raw.choices))}",
+            code="ambiguous-key",
         )
     return {}, False
 
@@ -285,7 +289,8 @@ def _require_no_other_text(key: str, index: int, choices: Sequence[str]) -> None
     shares = [len(own & {*words}) / len(own) if (own := {*_words(choice)}) else 0.0 for choice in choices]
     if max(shares) > shares[index] and max(shares) >= _MOST_WORDS:
         raise ItemError(
-            "the letter and the text of the key contradict each other: the text is rather that of another option"
+            "the letter and the text of the key contradict each other: the text is rather that of another option",
+            code="key-text-of-other-option",
         )
 
 
@@ -293,52 +298,30 @@ def _words(text: str) -> list[str]:
     return [word for word in _WORD.findall(folded(text)) if word not in _ARTICLES]
 
 
-def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
-    """Return the forms that whole-number keys may have if they may count from 1, or () if they cannot ."""
-    numbers, n_others = Counter[tuple[int, int]](), 0
-    for key, n in written.items():
-        not_counted = key.fault or {"label", "text", "letter"} & key.readings.keys()
-        if key.key_is != "auto" or not_counted or (number := _number(key.text)) is None:
-            n_others += n * (not key.fault)
-        else:
-            numbers[number, key.k] += n
-    return uncertain_base(numbers) if numbers.total() > n_others else ()
-
-
-def never_the_last(written: Counter[WrittenKey]) -> bool:
-    """Return whether all keys are numbered labels, but never the last one. This is unlikely unless they count from 0."""
-    log_chance = 0.0
-    for key, n in written.items():
-        k, number = key.k, _number(key.text)
-        counted_from_1 = key.key_is == "auto" and key.labels == COUNTED[1][:k] and "text" not in key.readings
-        if key.fault or not counted_from_1 or number is None or not 1 <= number < k:
-            return False
-        log_chance += n * math.log1p(-1 / k)
-    return log_chance < math.log(_UNLIKELY)
-
-
-def _written(raw: RawItem) -> str:
+def _key_text(raw: RawItem) -> str:
     if not FEWEST <= len(raw.choices) <= MOST:
-        raise ItemError(f"expected {FEWEST} to {MOST} choices, found {len(raw.choices)}")
-    key = _lone(raw.key, raw.choices)
+        raise ItemError(fault := choice_count_fault(len(raw.choices)), code=fault.code)
+    key, expected = _single_key(raw.key, raw.choices), _expected(raw.key_is, len(raw.choices))
     if isinstance(key, bool):
         # JSON's true is the option True, but never the index 1.
         if equal_options(str(key), raw.choices):
             return str(key)
-        expected = _expected(raw.key_is, len(raw.choices))
-        raise ItemError(f"the key is true or false; expected {expected}. Write the text of the right option.")
+        raise ItemError(
+            f"the key is true or false; expected {expected}. Write the text of the right option.",
+            code="boolean-key",
+        )
     if (number := as_integer(key)) is not None:
         return str(number) if abs(number) < 10**9 else "with more than 9 digits"
     if isinstance(key, float) and math.isfinite(key):
         return repr(key)
     if not isinstance(key, str):
-        raise ItemError(f"the key is {json_kind(key)}; expected {_expected(raw.key_is, len(raw.choices))}")
+        raise ItemError(f"the key is {json_kind(key)}; expected {expected}", code="key-type")
     if not (text := require_text(key, "key").strip()):
-        raise ItemError(f"the key is empty; expected {_expected(raw.key_is, len(raw.choices))}")
+        raise ItemError(f"the key is empty; expected {expected}", code="empty-key")
     return text
 
 
-def _lone(key: object, choices: Sequence[str]) -> object:
+def _single_key(key: object, choices: Sequence[str]) -> object:
     """Return the only key in a list (which may be written as text), and any other key unchanged."""
     if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not equal_options(key, tuple(choices)):
         written = literal(key)
@@ -354,32 +337,38 @@ def _lone(key: object, choices: Sequence[str]) -> object:
         return marks.index(True)
     distinct = list({str(member): member for member in key if member not in (None, "")}.values())
     if len(distinct) > 1:
-        raise SeveralRightError(len(distinct))
+        raise right_count_error(len(distinct))
     return distinct[0] if distinct else ""
 
 
 def _unmatched(key: WrittenKey, readings: Readings) -> ReadKey:
-    k, equal, letter, number = key.k, readings.get("text", ()), _letter(key.text), _number(key.text)
+    k, equal, letter, number = key.k, readings.get("text", ()), _letter(key.text), key_number(key.text)
     auto, counts, first = key.key_is == "auto", key.key_is in FORMS, int(key.key_is == "number")
     hints: tuple[KeyKind, ...] = ()
     if places_of(readings) - {*equal}:
         ways = ", ".join(f"choice {places[0] + 1} as {form}" for form, places in readings.items())
-        fault, hints = f"is ambiguous ({ways}), and no other row resolves it", (*readings,)
+        text, hints = f"the key is ambiguous ({ways}), and no other row resolves it", (*readings,)
+        fault = Notice(text, code="ambiguous-key")
     elif len(equal) > 1:
-        fault = f"is the text of {len(equal)} identical choices. Give its index or letter, or make the choices differ."
+        advice = "Give its index or letter, or make the choices differ."
+        text = f"the key is the text of {len(equal)} identical choices. {advice}"
+        fault = Notice(text, code="key-of-identical-choices")
     elif letter is not None and (auto or key.key_is == "letter"):
-        fault = (
-            f"is {ascii_uppercase[letter]}, but there are only {k} choices (A to {ascii_uppercase[k - 1]})"
-        )
+        last = ascii_uppercase[k - 1]
+        text = f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {last})"
+        fault = Notice(text, code="key-out-of-range")
     elif number is not None and auto and _numbered(key.labels):
-        fault, hints = f"is not one of the {k} labels", ("index",)
+        fault, hints = Notice(f"the key is not one of the {k} labels", code="no-such-label"), ("index",)
     elif number is not None and (counts or (auto and abs(number) <= MOST)):
-        fault = f"is {number}, but there are only {k} choices ({first} to {first + k - 1})"
+        text = f"the key is {number}, but there are only {k} choices ({first} to {first + k - 1})"
+        fault = Notice(text, code="key-out-of-range")
         hints = ("number",) if (number, first) == (k, 0) else ()
+    elif counts or key.key_is == "letter":
+        fault = Notice(f"the key is {key.kind}; expected {_expected(key.key_is, k)}", code="key-type")
     else:
-        unnamed = "" if counts or key.key_is == "letter" else " that matches no choice"
-        fault = f"is {key.kind}{unnamed}; expected {_expected(key.key_is, k)}"
-    return ReadKey(fault=f"the key {fault}", hints=hints)
+        text = f"the key is {key.kind} that matches no choice; expected {_expected(key.key_is, k)}"
+        fault = Notice(text, code="key-of-no-choice")
+    return ReadKey(fault=fault, hints=hints)
 
 
 def _expected(key_is: KeyKind, k: int) -> str:

@@ -15,20 +15,20 @@ from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.settings_files import name_of, named_set
 from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
 from robustify.reading.loaders.answer_keys import FORMS
-from robustify.reading.loaders.converters import item_table
+from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
 from robustify.reading.loaders.open_file import ByName, NamedSet, open_rows
 from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
-from robustify.reading.part_rules import Decision
+from robustify.reading.part_rules import PartDecision
 from robustify.reading.survey import find_defects
 
 _MANY = 1 << 15
@@ -70,7 +70,7 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
     ID. All faults of all files are in one error.
     """
     if not sources:
-        raise UsageError("no benchmark file was given. Name at least one.")
+        raise UsageError("no benchmark file was given. Name at least one.", code="no-file-given")
     bases = Counter(map(_base, sources))
     read: list[_Part | UncertainBaseError] = []
     faults: list[str] = []
@@ -125,8 +125,11 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
 def _require_unique_ids(items: Sequence[Item], files: Sequence[str], lines: Sequence[int]) -> None:
     """Raise `DataError` if items of several files share an ID."""
     faults = [
-        f"{files[i]}:{lines[i]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, or set "
-        "`fields: {id: null}` for each file in a config."
+        Notice(
+            f"{files[i]}:{lines[i]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, or "
+            "set `fields: {id: null}` for each file in a config.",
+            code="repeated-id",
+        )
         for i, before in repeats(array("q", (hash(item.id) for item in items)))
     ]
     if faults:
@@ -144,7 +147,8 @@ def _counted_alike(source: Source, base: str, others: Sequence[_Part]) -> _Part 
     columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}
     if not any(columns.items() <= other.recognised.fields.items() for other in others):
         return None
-    note = f"the keys of {part.path.name} are never 0, and were counted from 0 as those of the other files"
+    text = f"the keys of {part.path.name} are never 0, and were counted from 0 as those of the other files"
+    note = Notice(text, code="counted-as-other-files")
     return replace(part, recognised=replace(part.recognised, unread=(*part.recognised.unread, note)))
 
 
@@ -154,9 +158,9 @@ def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
         opened, digest, mapped = named.table, named.sha256, named.fields or mapped
     else:
         opened, digest = open_rows(source.path, source.sha256, source.split, stream=True)
-    table = item_table(path.name, opened)
+    table = table_of_items(path.name, opened)
     if not table.rows:
-        none = f"{path.name} has no rows; expected items"
+        none = Notice(f"{path.name} has no rows; expected items", code="no-rows")
         raise DataError.gather(fault_lines(path.name, table.faults) or [none])
     raw = raw_items(path.name, table, mapped)
     layout = raw.recognised.layout
@@ -164,7 +168,7 @@ def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
     if named:
         recognised = replace(recognised, origin=named.origin)
     if named and named.keyed_by:
-        decisions = (Decision("key", (), named.keyed_by, "the harness scores by it"),)
+        decisions = (PartDecision("key", (), named.keyed_by, "the harness scores by it"),)
         keyed = replace(recognised, fields={}, key_forms={}, keyed_by=named.keyed_by, decisions=decisions)
         recognised = replace(keyed, layout=named.origin["harness"])
     # Such an ID is a page number, or the name of a passage, or two files were joined.
@@ -172,7 +176,8 @@ def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
     again = {i: before for i, before in repeats(raw.ids) if raw.ids[i]}
     if by_line := bool(again) and not id_mapped and layout != OWN:
         n = len({*again, *again.values()})
-        note = f"IDs repeat (in {n:,} of {len(raw.raws):,} rows), so the items are named by their lines"
+        text = f"IDs repeat (in {n:,} of {len(raw.raws):,} rows), so the items are named by their lines"
+        note = Notice(text, code="ids-repeat")
         fields = {part: name for part, name in recognised.fields.items() if part != "id"}
         recognised = replace(recognised, fields=fields, unread=(*recognised.unread, note))
     items, lines, wrong = _items(raw, source, base, by_line)
@@ -188,7 +193,8 @@ def _by_name(source: Source, by_name: ByName | None) -> NamedSet | None:
         return None
     if by_name is None:
         raise UsageError(
-            f"{source.path}: expected a file, because only public sets of items can be given by name"
+            f"{source.path}: expected a file, because only public sets of items can be given by name",
+            code="file-expected",
         )
     return by_name(source)
 
@@ -226,7 +232,7 @@ def _items(
     again = dict(repeats(names))
     for i, before in again.items():
         used = f"the ID is already used on line {lines[before]}. Make each ID unique."
-        faults.append(Fault(lines[i], used))
+        faults.append(Fault(lines[i], Notice(used, code="repeated-id")))
     if again:
         keep = [i not in again for i in range(len(items))]
         items, lines = items.where(keep), array("q", compress(lines, keep))

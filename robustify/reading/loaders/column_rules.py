@@ -34,7 +34,7 @@ from itertools import islice
 
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import Cells, SourceTable, cell_or_none
-from robustify.reading.part_rules import ColumnError, Decision, Rule, Value, decide_part, several
+from robustify.reading.part_rules import ColumnError, PartDecision, PartRule, Value, decide_part, several
 from robustify.reading.vocabulary import (
     NAMES,
     WRONG_PREFIXES,
@@ -64,7 +64,7 @@ class Columns:
     example: Cells
 
     @classmethod
-    def of(cls, table: SourceTable) -> "Columns":
+    def collect(cls, table: SourceTable) -> "Columns":
         """Collect the column names of a table. The first rows may be bad, so the most common names come first."""
         rows, shapes, examples = table.rows, Counter[tuple[str, ...]](), dict[tuple[str, ...], Cells]()
         for row in rows[:1] if table.names else islice(rows, _SAMPLE):
@@ -85,7 +85,7 @@ class Schema:
     columns: Columns
     fields: FieldMap
     parts: dict[str, Value | None] = field(default_factory=dict)
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[PartDecision] = field(default_factory=list)
 
     def every(self) -> list[str]:
         """Return the columns that the user does not map and that are neither options nor the question."""
@@ -168,29 +168,31 @@ def _passages(schema: Schema) -> Sequence[Value]:
 
 RIGHT_AND_WRONG = "right and wrong"
 _MOST_OPEN = "most rows have no options"
-RULES: tuple[Rule[Schema], ...] = (
-    Rule(
+RULES: tuple[PartRule[Schema], ...] = (
+    PartRule(
         "choices",
         "usual name",
         "one column has a usual name for all options",
         _options_by_name(Schema.usual),
         True,
     ),
-    Rule("choices", "series", "columns are labelled A, B, C or 1, 2, 3", Schema.series, True),
-    Rule(
+    PartRule("choices", "series", "columns are labelled A, B, C or 1, 2, 3", Schema.series, True),
+    PartRule(
         "choices",
         RIGHT_AND_WRONG,
         "one column has the right option, others wrong ones",
         _right_and_wrong(Schema.usual),
     ),
-    Rule("choices", "usual name in some rows", _MOST_OPEN, _options_by_name(Schema.filled), True),
-    Rule("choices", RIGHT_AND_WRONG, _MOST_OPEN, _right_and_wrong(Schema.filled)),
-    Rule("key", RIGHT_AND_WRONG, "the column with the right option is the key", _right_option),
-    Rule("key", "usual name", "the most usual name for a key among the full columns", _full_keys),
-    Rule("stem", "usual name", "one column has a usual name for the question", _stems, True),
-    Rule("id", "usual name", "the first column with a usual name for an ID", _first_by_name("id")),
-    Rule("topic", "usual name", "the first column with a usual name for a topic", _first_by_name("topic")),
-    Rule(
+    PartRule("choices", "usual name in some rows", _MOST_OPEN, _options_by_name(Schema.filled), True),
+    PartRule("choices", RIGHT_AND_WRONG, _MOST_OPEN, _right_and_wrong(Schema.filled)),
+    PartRule("key", RIGHT_AND_WRONG, "the column with the right option is the key", _right_option),
+    PartRule("key", "usual name", "the most usual name for a key among the full columns", _full_keys),
+    PartRule("stem", "usual name", "one column has a usual name for the question", _stems, True),
+    PartRule("id", "usual name", "the first column with a usual name for an ID", _first_by_name("id")),
+    PartRule(
+        "topic", "usual name", "the first column with a usual name for a topic", _first_by_name("topic")
+    ),
+    PartRule(
         "passage",
         "usual name",
         "the first column with a usual name for a passage, unless it is a prompt",
@@ -200,7 +202,7 @@ RULES: tuple[Rule[Schema], ...] = (
 """In order. Only the key, the ID, the topic, and the passage may be missing, and options may mark the key themselves."""
 
 
-def decide(fields: FieldMap, columns: Columns) -> tuple[FieldMap, tuple[Decision, ...]]:
+def decide_columns(fields: FieldMap, columns: Columns) -> tuple[FieldMap, tuple[PartDecision, ...]]:
     """Find the parts that a field map lacks by the rules. Return the whole map, and the decisions.
 
     An ID, topic, or passage that `fields` sets to null stays out. The key is None if no rule finds it. Raise `ColumnError`,
@@ -212,12 +214,12 @@ def decide(fields: FieldMap, columns: Columns) -> tuple[FieldMap, tuple[Decision
             schema.parts[part] = value
             if value is not None:
                 schema.decisions.append(
-                    Decision(part, several(value), "mapped", "named with --map or `fields`")
+                    PartDecision(part, several(value), "mapped", "named with --map or `fields`")
                 )
             continue
         chosen = decide_part(RULES, part, schema)
         if chosen is None and part in ("choices", "stem"):
-            raise ColumnError(f"no field has one of the usual names for the {part}")
+            raise ColumnError(f"no field has one of the usual names for the {part}", code="no-usual-column")
         schema.parts[part] = chosen and chosen[0]
         schema.decisions += [chosen[1]] if chosen else []
     return FieldMap.model_validate({**schema.parts, "key_is": fields.key_is}), tuple(schema.decisions)

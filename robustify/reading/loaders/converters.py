@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from robustify.base.errors import DataError, counted
+from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.loaders import special_layouts
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, choice_columns, usual_names
@@ -25,13 +25,14 @@ def is_lm_eval(cells: Cells) -> bool:
     return inner and "doc_id" in cells and bool({"resps", "arguments"} & cells.keys())
 
 
-def item_table(name: str, table: SourceTable) -> SourceTable:
+def table_of_items(name: str, table: SourceTable) -> SourceTable:
     """Extract the items from a log, or from rows that hold several items each. Return any other table unchanged. Raise
     `DataError` if an Inspect log is of a task without choices."""
     if table.outer == "inspect_log":
         if not any(row.cells.get("choices") for row in table.rows):
             raise DataError(
-                f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task"
+                f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task",
+                code="log-without-choices",
             )
         return _rebuilt(table, partial(_inspect_cells, set()), layout="inspect_log", outer="")
     if is_lm_eval(table.rows[0].cells if table.rows else {}):
@@ -59,22 +60,24 @@ def _converted(table: SourceTable, converter: "Converter") -> SourceTable:
     rows: Sequence[SourceRow] = table.rows
     if len(rows) > n:
         rows = tuple(replace(row, number=number) for number, row in enumerate(rows, start=1))
-    note = [converter.note.format(counted(len(rows), "item"), counted(n, "row"))] * bool(converter.note)
-    return replace(table, rows=rows, notes=(*table.notes, *note))
+    if not converter.note:
+        return replace(table, rows=rows)
+    text = converter.note.format(counted(len(rows), "item"), counted(n, "row"))
+    return replace(table, rows=rows, notes=(*table.notes, Notice(text, code="items-from-lists")))
 
 
 def _rebuilt(
-    table: SourceTable, convert: Callable[[Cells], Sequence[Cells] | str], **more: Any
+    table: SourceTable, convert: Callable[[Cells], Sequence[Cells] | Notice], **more: Any
 ) -> SourceTable:
     """Replace each row of a table with the rows that `convert` returns for it, or with a fault if it returns a reason or
     raises an error."""
     rows, faults = list[SourceRow](), list[Fault]()
     for row in table.rows:
         try:
-            items = convert(row.cells)
+            items: Sequence[Cells] | Notice = convert(row.cells)
         except DataError as error:
-            items = error.lines[0]
-        if isinstance(items, str):
+            items = error.reason
+        if isinstance(items, Notice):
             faults.append(Fault(row.line, items))
         else:
             rows += [SourceRow(row.line, row.number, cells) for cells in items]
@@ -91,17 +94,22 @@ def _crossed_cells(cells: Cells) -> Sequence[Cells]:
     ]
 
 
-def _viewed_cells(cells: Cells) -> Sequence[Cells] | str:
+def _viewed_cells(cells: Cells) -> Sequence[Cells] | Notice:
     """Return the cells nested inside a row of the Hub's dataset viewer."""
     if cells.get("truncated_cells"):
-        return "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set"
+        return Notice(
+            "the viewer of the Hub cut texts of the row (`truncated_cells`); download the file of the set",
+            code="truncated-cells",
+        )
     return [as_object(cells.get("row"))]
 
 
-def _unrolled_cells(cells: Cells) -> Sequence[Cells] | str:
+def _unrolled_cells(cells: Cells) -> Sequence[Cells] | Notice:
     items = inner_items(cells)
     if not items and [] not in cells.values():
-        return "the row has no list of questions with options, as the first row has"
+        return Notice(
+            "the row has no list of questions with options, as the first row has", code="no-questions-in-row"
+        )
     return items
 
 
@@ -141,10 +149,10 @@ def _has_key(names: tuple[str, ...]) -> bool:
     return bool(usual_names(names, NAMES["key"]))
 
 
-def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | str:
+def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | Notice:
     inner, number = cells.get("doc"), str(cells.get("doc_id"))
     if not isinstance(inner, dict):
-        return "the row has no object `doc`; expected an lm-eval sample"
+        return Notice("the row has no object `doc`; expected an lm-eval sample", code="no-doc-in-sample")
     if seen.get(number) == inner:
         return ()
     seen[number] = inner
@@ -170,7 +178,7 @@ class Converter:
 
     name: str
     applies: Callable[[Cells], bool]
-    convert: Callable[[Cells], Sequence[Cells] | str]
+    convert: Callable[[Cells], Sequence[Cells] | Notice]
     note: str = ""
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from robustify.base.errors import DataError, ItemError
+from robustify.base.errors import DataError, ItemError, Notice
 from robustify.items.item import MOST
+from robustify.reading import counting
 from robustify.reading.bare_items import has_lead
 from robustify.reading.loaders import answer_keys, listed_options, option_columns
 from robustify.reading.loaders.column_rules import Columns
@@ -39,7 +40,7 @@ class UncertainBaseError(DataError):
     """Error for a file whose numeric keys may count from 0 or from 1. Other files of the benchmark may tell."""
 
 
-class Evidence:
+class FileEvidence:
     """Statistics of the rows of a file, collected in one pass. `checked` columns may be the key, and they and the marks in
     options must agree with it, unless it is None. `beside` columns may differ, which a note says."""
 
@@ -58,9 +59,9 @@ class Evidence:
         self.n_several_right = self.n_true_first = 0
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
 
-    def again(self, raws: Iterable[RawItem]) -> "Evidence":
+    def recount(self, raws: Iterable[RawItem]) -> "FileEvidence":
         """Collect the evidence of changed rows of the same file."""
-        evidence = Evidence(self.fields, self.checked, self.beside)
+        evidence = FileEvidence(self.fields, self.checked, self.beside)
         evidence.n_unreviewed = self.n_unreviewed
         for raw in raws:
             evidence.add(raw)
@@ -76,13 +77,13 @@ class Evidence:
             if only_labels(choices):
                 self.n_sure_letters += choices[0].strip() == "A" or cut_at_labels(raw.stem) is not None
                 self.n_letters += not choices[0].strip().isdecimal()
-        self.written.append(self._keys.of(raw, inside))
+        self.written.append(self._keys.read(raw, inside))
         self._marked.append(_NONE if raw.marked is None else _ONLY[raw.marked])
         for cell, options in (
             zip(raw.candidates, self._named.values(), strict=False) if raw.candidates else ()
         ):
             key = option_columns.own_label(cell, self.fields.choices, raw.labels)
-            options.append(self._keys.of(replace(raw, key_is="auto", key=key), inside).places)
+            options.append(self._keys.read(replace(raw, key_is="auto", key=key), inside).places)
         self.cuts[raw.cut] += 1
         self.n_with_lead += not raw.labels and has_lead(raw)
         self.n_true_first += [*map(option_columns.truth, choices)] == [True, False]
@@ -114,11 +115,12 @@ class Evidence:
         """Number of rows with each kind of key."""
         return Counter(self.written)
 
-    def differences(self, keys: Sequence[answer_keys.ReadKey]) -> Iterator[str]:
+    def differences(self, keys: Sequence[answer_keys.ReadKey]) -> Iterator[Notice]:
         """Yield a note for each column beside the key that names another option in some rows, and an option in most, one on
         keys whose text is that of no option, and one on keys 1 that could mean true or the second option."""
         if n := sum(key.other_text for key in self.written):
-            yield f"in {n:,} of {len(keys):,} rows, the text after the letter of the key is no option; the letter counts"
+            text = f"in {n:,} of {len(keys):,} rows, the text after the letter of the key is no option; the letter counts"
+            yield Notice(text, code="key-text-is-no-option")
         forms = {key.form for key in keys if not key.fault}
         if (
             self.checked is not None
@@ -126,14 +128,16 @@ class Evidence:
             and forms == {answer_keys.FORMS["index"]}
         ):
             n_first = f"in {self.n_true_first:,} of {len(keys):,} rows"
-            yield f"{n_first}, true or yes is the first of two options; the key 1 was read as the second"
+            text = f"{n_first}, true or yes is the first of two options; the key 1 was read as the second"
+            yield Notice(text, code="one-may-mean-true")
         for name in self.beside:
             pairs = zip(keys, self._named[f"`{name}`"], strict=True)
             both = [(answer.index, other) for answer, other in pairs if other and not answer.fault]
             n = sum(index not in other for index, other in both)
             if n and 2 * len(both) > len(keys):
                 key = self.fields.key
-                yield f"`{name}` names another option than `{key}` in {n:,} of {len(keys):,} rows; `{key}` counts"
+                text = f"`{name}` names another option than `{key}` in {n:,} of {len(keys):,} rows; `{key}` counts"
+                yield Notice(text, code="second-key-differs")
 
 
 def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
@@ -156,7 +160,7 @@ def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -
     return [name for name in others if columns.filled[name] >= full]
 
 
-def counts_from_1(evidence: Evidence) -> bool:
+def counts_from_1(evidence: FileEvidence) -> bool:
     """Return whether numeric keys agree with some other column in every row if they count from 1, but with none if they
     count from 0. If so, they are counted from 1."""
     written, others = evidence.written, evidence.must_agree
@@ -185,7 +189,7 @@ class Case:
     """Evidence of a file, with the lines and keys of its rows. `weak_stem` is set if the column of the question was chosen
     by a less usual name. `sample` are the cells of the first rows, unless the user mapped the columns."""
 
-    evidence: Evidence
+    evidence: FileEvidence
     lines: Sequence[int]
     keys: Sequence[answer_keys.ReadKey]
     weak_stem: bool = False
@@ -198,28 +202,30 @@ class Check:
 
     name: str
     reason: str
-    find: Callable[[Case], str | None]
+    find: Callable[[Case], Notice | None]
     error: type[DataError] = DataError
 
 
-def _one_stem(case: Case) -> str | None:
+def _one_stem(case: Case) -> Notice | None:
     stem = case.evidence.fields.stem
     if not case.weak_stem or len(case.lines) < _ROWS_THAT_AGREE or len(case.evidence.stems) > 1:
         return None
-    return (
+    return Notice(
         f" `{stem}` is the same in all rows, so it may not be the question. Name the question's field with `--map "
-        f"stem=NAME`, for example `--map stem={stem}`."
+        f"stem=NAME`, for example `--map stem={stem}`.",
+        code="same-stem-in-all-rows",
     )
 
 
-def _only_letters(case: Case) -> str | None:
+def _only_letters(case: Case) -> Notice | None:
     evidence, n = case.evidence, len(case.lines)
     most = max(evidence.n_sure_letters, evidence.n_letters * (evidence.n_letters >= _ROWS_OF_LETTERS))
     if most * 2 <= n:
         return None
-    return (
+    return Notice(
         f" in {most} of {n} rows, the options are only letters, and their text is in the stem or missing. Use a version of "
-        "the benchmark that includes the text of each option."
+        "the benchmark that includes the text of each option.",
+        code="options-are-letters",
     )
 
 
@@ -230,49 +236,53 @@ def _right_has_separator(choices: Sequence[str], right: int) -> bool:
     )
 
 
-def _several_right(case: Case) -> str | None:
+def _several_right(case: Case) -> Notice | None:
     n, key = len(case.lines), case.evidence.fields.key
     if case.evidence.n_several_right * 2 <= n or key not in several(case.evidence.fields.choices):
         return None
-    return (
+    return Notice(
         f" in {case.evidence.n_several_right} of {n} rows, the right option contains `|` or `;`, and no wrong one does, so "
-        f"`{key}` may hold several right answers. Keep one in each row."
+        f"`{key}` may hold several right answers. Keep one in each row.",
+        code="several-right-answers",
     )
 
 
-def _base(case: Case) -> str | None:
-    forms = answer_keys.uncertain_forms(case.evidence.kinds)
+def _base(case: Case) -> Notice | None:
+    forms = counting.uncertain_forms(case.evidence.kinds)
     unsure = " the keys are whole numbers and never 0, so they may count from 1"
-    return unsure + answer_keys.key_hint(forms) if forms else None
+    return Notice(unsure + answer_keys.key_hint(forms), code="uncertain-key-base") if forms else None
 
 
-def _last_number(case: Case) -> str | None:
-    if not answer_keys.never_the_last(case.evidence.kinds):
+def _last_number(case: Case) -> Notice | None:
+    if not counting.never_the_last(case.evidence.kinds):
         return None
     hint = answer_keys.key_hint(("label", "index"))
-    return f" no key is the number of the last option, so keys may count from 0{hint}"
+    text = f" no key is the number of the last option, so keys may count from 0{hint}"
+    return Notice(text, code="last-option-never-key")
 
 
-def _one_text(case: Case) -> str | None:
+def _one_text(case: Case) -> Notice | None:
     n, n_texts = len(case.lines), case.evidence.unread[option_columns.ONE_TEXT]
     if 2 * n_texts <= n:
         return None
-    return (
+    return Notice(
         f" in {n_texts} of {n} rows, the wrong options are one text, perhaps several with commas between them. Write a "
-        "list, separate them with `|` or `;`, or give each a column of its own."
+        "list, separate them with `|` or `;`, or give each a column of its own.",
+        code="wrong-options-in-one-text",
     )
 
 
-def _separators(case: Case) -> str | None:
+def _separators(case: Case) -> Notice | None:
     if len(case.evidence.cuts) < 2 and len(case.evidence.sizes) < 2:
         return None
-    return (
+    return Notice(
         " the options are in one cell, and rows differ in separator or number of options. The separator may be part of an "
-        "option. Put each option in its own column."
+        "option. Put each option in its own column.",
+        code="mixed-separators",
     )
 
 
-def _other_keys(case: Case) -> str | None:
+def _other_keys(case: Case) -> Notice | None:
     key, good = case.evidence.fields.key, sum(not answer.fault for answer in case.keys)
     mend = f", for example `--map key={key}`" * (good == len(case.keys))
     for name, others in case.evidence.must_agree.items():
@@ -281,14 +291,15 @@ def _other_keys(case: Case) -> str | None:
         differ = [pair for pair in both if pair[1] not in pair[2]]
         if differ and name != f"`{LOGGED_TARGET}`" and len(both) * 2 > good:
             line, index, other = differ[0]
-            return (
+            return Notice(
                 f"{line}: `{key}` names choice {index + 1}, but {name} names choice {min(other) + 1} "
-                f"({len(differ)} such rows). Name the key column{mend}."
+                f"({len(differ)} such rows). Name the key column{mend}.",
+                code="contradicting-keys",
             )
     return None
 
 
-def _two_orders(case: Case) -> str | None:
+def _two_orders(case: Case) -> Notice | None:
     column, sample = case.evidence.fields.choices, case.sample
     if not isinstance(column, str) or all(key.form == "text" for key in case.keys if not key.fault):
         return None
@@ -298,9 +309,10 @@ def _two_orders(case: Case) -> str | None:
         pairs = [(order, other) for order, other in zip(orders, others, strict=True) if order and other]
         same = [pair for pair in pairs if sorted(pair[0]) == sorted(pair[1])]
         if 2 * len(same) > len(sample) and (n := sum(order != other for order, other in same)):
-            return (
+            return Notice(
                 f" `{name}` lists the options of `{column}` in another order ({n} of the first {len(sample)} rows), and "
-                f"keys may count either. Name the list that they count, for example `--map choices={column}`."
+                f"keys may count either. Name the list that they count, for example `--map choices={column}`.",
+                code="options-in-two-orders",
             )
     return None
 
@@ -317,7 +329,7 @@ def _grade(cell: object, marked: bool) -> object:
     return option_columns.truth(cell) if grade is None and marked else grade
 
 
-def _graded(case: Case) -> str | None:
+def _graded(case: Case) -> Notice | None:
     key, sample = case.evidence.fields.key or "", case.sample
     if is_named(key, "key", slice(2)) or key in several(case.evidence.fields.choices):
         return None
@@ -327,9 +339,10 @@ def _graded(case: Case) -> str | None:
         marked = is_named(name, "option_mark") or is_named(name, "picks.correct")
         marks = [_grade(cells.get(name), marked) for cells in sample]
         if name != key and all(mark in (True, False) for mark in marks) and (n := marks.count(False)):
-            return (
+            return Notice(
                 f" `{name}` says that `{key}` is wrong in {n} of the first {len(sample)} rows, so it may hold answers that "
-                f"somebody gave. Name the column of the right ones, for example `--map key={key}`."
+                f"somebody gave. Name the column of the right ones, for example `--map key={key}`.",
+                code="graded-answers",
             )
     return None
 
@@ -362,5 +375,5 @@ CHECKS = (
 def require_clear(name: str, case: Case) -> None:
     """Refuse a file whose rows are valid one by one but unclear as a whole."""
     for check in CHECKS:
-        if (wrong := check.find(case)) is not None:
-            raise check.error(f"{name}:{wrong}")
+        if (fault := check.find(case)) is not None:
+            raise check.error(f"{name}:{fault}", code=fault.code)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from sys import intern
 
-from robustify.base.errors import DataError, counted
+from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.loaders.converters import inner_items, is_item
 from robustify.reading.loaders.rows import (
     NOT_UTF8,
@@ -40,16 +40,20 @@ _BLANK = re.compile(f"[{_SPACE}]*")
 class _RefusedError(ValueError):
     """Error for JSON that Python accepts but robustify refuses, with a message that is safe to show."""
 
+    def __init__(self, notice: Notice) -> None:
+        super().__init__(notice)
+        self.notice = notice
+
 
 def _refuse_constant(name: str) -> object:
-    raise _RefusedError(f"{name} is not a JSON number")
+    raise _RefusedError(Notice(f"{name} is not a JSON number", code="not-a-json-number"))
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     # Share one string per usual name. The decoder would create one per row.
     members = {intern(name): value for name, value in pairs}
     if len(members) < len(pairs):
-        raise _RefusedError("an object repeats a field name")
+        raise _RefusedError(Notice("an object repeats a field name", code="repeated-field"))
     return members
 
 
@@ -101,7 +105,7 @@ def _one_a_line(text: Text) -> bool:
     return True
 
 
-def value_or_reason(line: str) -> Cells | str:
+def value_or_reason(line: str) -> Cells | Notice:
     """Return the cells of a line of JSON Lines, or the reason why it has none."""
     if undecoded(line):
         return NOT_UTF8
@@ -110,18 +114,19 @@ def value_or_reason(line: str) -> Cells | str:
     except (ValueError, RecursionError) as error:
         return _reason(error, line)
     if end < len(line):
-        return f"not valid JSON: more text follows the first value (column {end + 1})"
+        text = f"not valid JSON: more text follows the first value (column {end + 1})"
+        return Notice(text, code="text-after-json")
     return _object_or_reason(value)
 
 
-def _object_or_reason(value: object) -> Cells | str:
+def _object_or_reason(value: object) -> Cells | Notice:
     match value:
         case dict():
             return value
         case [[str(), *_] as turns, [dict(), *_] as questions, str() as name]:
             # DREAM and C3: a conversation, its questions, and its ID.
             return {"passage": turns, "questions": questions, "id": name}
-    return f"the row is {json_kind(value)}; expected an object"
+    return Notice(f"the row is {json_kind(value)}; expected an object", code="not-an-object")
 
 
 def _members(
@@ -153,7 +158,8 @@ def _members(
     if not inner and text[start + len(close) :].strip(_SPACE):
         raise DataError(
             f"{name}:{_line_at(text, start)}: more text follows the JSON document; "
-            "expected one document, or one object per line"
+            "expected one document, or one object per line",
+            code="text-after-json",
         )
     return members
 
@@ -176,10 +182,11 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
         samples = value.get("samples")
         if not isinstance(samples, list) or not samples:
             raise DataError(
-                f"{name}: the Inspect log has no samples; it may be only a header. Use the complete log."
+                f"{name}: the Inspect log has no samples; it may be only a header. Use the complete log.",
+                code="log-without-samples",
             )
         return replace(_table(name, enumerate(samples, start=1)), outer="inspect_log")
-    # Questions below a passage keep it: `item_table` unrolls them.
+    # Questions below a passage keep it: `table_of_items` unrolls them.
     below = usual_names(value, NAMES["passage"][:1]) and inner_items(value)
     lists = (
         {}
@@ -193,10 +200,9 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
         lines = [line for list_name, rows in alike.items() for line in _lines_of(text, list_name, rows)]
         table = _table(name, zip(lines, members, strict=True))
         others = [list_name for list_name in lists if list_name not in alike]
-        notes = [f"the items of {_named([*alike])} were read as one file"] * (len(alike) > 1)
-        notes += [f"not read: {_named(others)}, whose members have other fields than the items"] * bool(
-            others
-        )
+        joined = Notice(f"the items of {_list_names([*alike])} were read as one file", code="lists-joined")
+        text = f"not read: {_list_names(others)}, whose members have other fields than the items"
+        notes = [*[joined] * (len(alike) > 1), *[Notice(text, code="lists-not-read")] * bool(others)]
         return replace(table, notes=tuple(notes))
     rows = _columns_or_named_rows(value)
     return _table(name, enumerate(rows, start=1)) if rows else table_of([(1, value)])
@@ -239,7 +245,7 @@ def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, 
     return lists
 
 
-def _named(lists: Sequence[str]) -> str:
+def _list_names(lists: Sequence[str]) -> str:
     """Return the number of lists and their names, or only the number if a name may be item text."""
     are_names = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
     return counted(len(lists), "list") + (f" ({', '.join(lists)})" if are_names else "")
@@ -248,25 +254,29 @@ def _named(lists: Sequence[str]) -> str:
 def _table(name: str, members: Iterable[tuple[int, object]]) -> SourceTable:
     table = table_of((line, _object_or_reason(value)) for line, value in members)
     if not table.rows and not table.faults:
-        raise DataError(f"{name}: the list is empty; expected items")
+        raise DataError(f"{name}: the list is empty; expected items", code="empty-list")
     return table
 
 
-def _reason(error: ValueError | RecursionError, text: str) -> str:
+def _reason(error: ValueError | RecursionError, text: str) -> Notice:
     match error:
         case json.JSONDecodeError(msg=message) if message.startswith("Invalid control character"):
             line = text[text.rfind("\n", 0, error.pos) + 1 : error.pos].encode("utf-8", "surrogateescape")
-            return f"{RAW_CONTROL} (0x{ord(text[error.pos]):02X}, byte {len(line) + 1} of the line)"
+            place = f"0x{ord(text[error.pos]):02X}, byte {len(line) + 1} of the line"
+            return Notice(f"{RAW_CONTROL} ({place})", code="raw-control-character")
         case json.JSONDecodeError():
             if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
-                return "not valid JSON: it ends too early and may be truncated, or a text contains a raw line break"
-            return f"not valid JSON: column {error.colno}"
+                return Notice(
+                    "not valid JSON: it ends too early and may be truncated, or a text contains a raw line break",
+                    code="truncated-json",
+                )
+            return Notice(f"not valid JSON: column {error.colno}", code="invalid-json")
         case _RefusedError():
-            return f"not valid JSON: {error}"
+            return Notice(f"not valid JSON: {error}", code=error.notice.code)
         case RecursionError():
-            return "the JSON is nested too deeply; expected a flat object"
+            return Notice("the JSON is nested too deeply; expected a flat object", code="deep-json")
         case _:
-            return "a number has too many digits"
+            return Notice("a number has too many digits", code="number-too-long")
 
 
 def _line_at(text: str, offset: int) -> int:

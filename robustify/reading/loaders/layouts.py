@@ -1,7 +1,7 @@
 """Layout recognition by field names and shapes, and conversion of rows to raw items.
 
 The columns and the reader of a file are chosen once. A file that can be read in several ways is refused, with the fields
-found and the mapping to write. Rows that look right one by one but not together are refused too (`together`).
+found and the mapping to write. Rows that look right one by one but not together are refused too (`file_evidence`).
 """
 
 import re
@@ -13,16 +13,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 
-from robustify.base.errors import DataError, UsageError, counted
+from robustify.base.errors import DataError, Notice, UsageError, counted
 from robustify.base.redaction import HoldsText
 from robustify.reading.bare_items import Bare, bare_items
 from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
-from robustify.reading.loaders.column_rules import PARTS, Columns, decide
+from robustify.reading.loaders.column_rules import PARTS, Columns, decide_columns
 from robustify.reading.loaders.converters import special_table
 from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
 from robustify.reading.loaders.published import OWN, PublishedLayout, Read, layouts, read_own, reader_of
 from robustify.reading.marks.labelling import cut_at_labels
-from robustify.reading.part_rules import ColumnError, Decision, several
+from robustify.reading.part_rules import ColumnError, PartDecision, several
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, known_name, usual_names
 
 _ROWS_LOOKED_AT = 200
@@ -34,7 +34,10 @@ _FIXED = (
     ("entailment", "neutral", "contradiction"),
 )
 """Options that files without options imply by their keys. These words are safe to show."""
-_DAMAGED = "the labels of the options repeat, or one is missing, but other rows have labels in a series. Mend the labels"
+_DAMAGED = Notice(
+    "the labels of the options repeat, or one is missing, but other rows have labels in a series. Mend the labels",
+    code="damaged-labels",
+)
 _BY_NAMES = "fields"
 """Name of the layout that is read by field names."""
 _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
@@ -62,18 +65,18 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     special = special_table(table) if fields is None and layout is None else table
     layout = layout if special is table else _published_layout(special)
     faults, table = [*special.faults[len(table.faults) :]], special
-    columns = None if layout else Columns.of(table)
+    columns = None if layout else Columns.collect(table)
     if columns:
         schema, decisions = _field_map(name, table, columns, fields or FieldMap())
     else:
         assert layout
-        schema, decisions = layout, (Decision("all", (), layout.name, layout.about),)
+        schema, decisions = layout, (PartDecision("all", (), layout.name, layout.about),)
     form = listed_options.usual_form((row.cells for row in table.rows[:_ROWS_LOOKED_AT]), schema.choices)
     own = layout is not None and layout.name == OWN
     free = columns is not None and (fields is None or fields.key is None)
     checked = file_evidence.checked_columns(schema, columns.names) if columns and free else None
     beside = file_evidence.columns_beside(schema, columns, checked or ()) if columns else []
-    evidence = file_evidence.Evidence(schema, checked, beside)
+    evidence = file_evidence.FileEvidence(schema, checked, beside)
     as_read, lines, numbers = _as_read(
         table.rows, read_own if own else reader_of(schema, form), evidence, faults
     )
@@ -81,7 +84,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     around = lines, evidence.n_with_lead, evidence.n_inside
     bare = Bare(as_read) if own else bare_items(as_read, *around)
     raws = answer_keys.with_alphabet(bare.raws, evidence.short_keys)
-    evidence = evidence if raws is as_read else evidence.again(raws)
+    evidence = evidence if raws is as_read else evidence.recount(raws)
     if file_evidence.counts_from_1(evidence):
         schema = evidence.fields
     weak = columns is not None and (fields is None or fields.stem is None)
@@ -105,8 +108,8 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         key_forms=dict(Counter(key.form for key in keys)),
         labelled=len(evidence.written) if bare.labelled else evidence.cuts[listed_options.BY_LABEL],
         cut=raws[0].cut if raws else "",
-        unread=(*table.notes, *bare.notes, *differ, *_unread(table, evidence, columns)),
-        decisions=(*decisions, *_forms(schema, form, keys)),
+        unread=(*table.notes, *bare.notes, *differ, *_unread_notes(table, evidence, columns)),
+        decisions=(*decisions, *_form_decisions(schema, form, keys)),
     )
     indices = tuple(key.index for key in keys)
     return RawItems(lines, numbers, raws, indices, tuple(faults), recognised, ids, evidence.passages)
@@ -125,20 +128,22 @@ _COUNTING = {
 """Reasons for the forms of keys."""
 
 
-def _forms(
+def _form_decisions(
     fields: FieldMap, form: listed_options.FormRule | None, keys: Sequence[answer_keys.ReadKey]
-) -> Iterator[Decision]:
+) -> Iterator[PartDecision]:
     """Yield decisions on the form of the options and of the keys."""
     if form is not None:
-        yield Decision("form of choices", several(fields.choices), form.form, "the form of most rows")
+        yield PartDecision("form of choices", several(fields.choices), form.form, "the form of most rows")
     for name, n in Counter(key.form for key in keys if not key.fault).items():
-        yield Decision("form of key", several(fields.key), f"{name} in {n:,} rows", _COUNTING.get(name, ""))
+        yield PartDecision(
+            "form of key", several(fields.key), f"{name} in {n:,} rows", _COUNTING.get(name, "")
+        )
 
 
 def _as_read(
     table: Sequence[rows.SourceRow],
     read: Read,
-    evidence: file_evidence.Evidence,
+    evidence: file_evidence.FileEvidence,
     faults: list[rows.Fault],
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
     """Read rows into items. Return them with their lines and numbers, count them, and add the faults of other rows."""
@@ -149,7 +154,7 @@ def _as_read(
         try:
             raw = read(row.cells)
         except DataError as error:
-            faults.append(rows.Fault(row.line, error.lines[0]))
+            faults.append(rows.Fault(row.line, error.reason))
             continue
         if candidates:
             raw = replace(raw, candidates=tuple(map(row.cells.get, candidates)))
@@ -174,12 +179,13 @@ def _published_layout(table: rows.SourceTable) -> PublishedLayout | None:
 
 def _field_map(
     name: str, table: rows.SourceTable, columns: Columns, fields: FieldMap
-) -> tuple[FieldMap, tuple[Decision, ...]]:
+) -> tuple[FieldMap, tuple[PartDecision, ...]]:
     """Return the user's field map, with missing parts filled in from common names. Raise `UsageError` if no row has a
     mapped field, or the table has no field names, and `DataError` if a part of an item has no field, or several fields."""
     if table.layout:
         raise UsageError(
-            f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file."
+            f"{name} has no field names (layout `{table.layout}`). Remove `fields`, or add a header to the file.",
+            code="no-field-names",
         )
     for mapped in (column for part in PARTS for column in several(getattr(fields, part))):
         if mapped.startswith("=") or any(rows.has(row.cells, mapped) for row in table.rows):
@@ -187,16 +193,19 @@ def _field_map(
         # A key may be a member of the options that marks the right one.
         choices = fields.choices or next(iter(usual_names(columns.example, NAMES["choices"])), None)
         if mapped != fields.key or mapped not in _possible_flags(columns.example, choices):
-            raise UsageError(f"{name}: no row has the field `{mapped}` named in `fields`; {_columns(table)}")
+            raise UsageError(
+                f"{name}: no row has the field `{mapped}` named in `fields`; {_listed_columns(table)}",
+                code="no-such-field",
+            )
     proposed = ""
     try:
-        schema, decisions = decide(fields, columns)
-        if schema.key is not None or _marked(columns, schema.choices):
+        schema, decisions = decide_columns(fields, columns)
+        if schema.key is not None or _mark_the_key(columns, schema.choices):
             return schema, decisions
-        reason = "no field has one of the usual names for the key"
+        reason = Notice("no field has one of the usual names for the key", code="no-key-column")
         proposed = _proposed_key(name, table, fields, schema.choices or ())
     except ColumnError as error:
-        reason = str(error)
+        reason = error.reason
     mend = f"Its values fit: add {proposed}, or set the same under `fields` in the config."
     if not proposed:
         mend = _naming_mend(fields, reason)
@@ -213,7 +222,8 @@ def _field_map(
         )
     elif table.flat and not any(map(known_name, columns.names)):
         mend += " If line 1 is an item, put a header above it, for example question,A,B,C,D,answer."
-    raise DataError(f"{name}: the layout is unknown ({reason}); {_columns(table)}. {mend}")
+    layout = f"the layout is unknown ({reason}); {_listed_columns(table)}"
+    raise DataError(f"{name}: {layout}. {mend}", code=reason.code)
 
 
 def _naming_mend(fields: FieldMap, reason: str) -> str:
@@ -245,7 +255,7 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
     """Return the field whose text contains labelled options in a fifth of the rows or more, or "" if there is none or its
     name may be item text."""
-    apart = usual_names(columns.names, NAMES["choices"]) or not _shown(table, columns.names)
+    apart = usual_names(columns.names, NAMES["choices"]) or not _names_are_safe(table, columns.names)
     looked_at = [] if apart else table.rows[:_ROWS_LOOKED_AT]
     for name in columns.names:
         if looked_at and 5 * sum(_has_options(row.cells, name) for row in looked_at) >= len(looked_at):
@@ -256,12 +266,12 @@ def _block_field(table: rows.SourceTable, columns: Columns) -> str:
 def _has_options(cells: rows.Cells, name: str) -> bool:
     """Return whether a text ends with labelled options."""
     with suppress(DataError):
-        cut = cut_at_labels(rows.asked_text(cells, name))
+        cut = cut_at_labels(rows.stem_text(cells, name))
         return cut is not None and bool(cut.before.strip())
     return False
 
 
-def _marked(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
+def _mark_the_key(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
     """Return whether the choices of the example row mark the right one."""
     with suppress(DataError):
         return isinstance(choices, str) and bool(listed_options.read_choices(columns.example, choices).marks)
@@ -301,18 +311,18 @@ def _proposed_key(
     return ""
 
 
-def _columns(table: rows.SourceTable) -> str:
+def _listed_columns(table: rows.SourceTable) -> str:
     names, what = list(table.rows[0].cells), "column" if table.flat else "field"
     # A field that few records have may be named after a choice or an ID.
     counts = table.rows[:_ROWS_LOOKED_AT]
     usual = [n for n in names if known_name(n) or 2 * sum(n in r.cells for r in counts) > len(counts) > 1]
-    if not usual or not _shown(table, names):
+    if not usual or not _names_are_safe(table, names):
         return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
     others = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
     return f"found the {what}s {', '.join(usual)}{others}"
 
 
-def _shown(table: rows.SourceTable, names: Sequence[str]) -> bool:
+def _names_are_safe(table: rows.SourceTable, names: Sequence[str]) -> bool:
     """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
     may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
     or short phrases with two."""
@@ -328,16 +338,20 @@ def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
 
-def _unread(table: rows.SourceTable, facts: file_evidence.Evidence, columns: Columns | None) -> Iterator[str]:
+def _unread_notes(
+    table: rows.SourceTable, facts: file_evidence.FileEvidence, columns: Columns | None
+) -> Iterator[Notice]:
     """Yield notes on what was not read: texts beside the choices, and fields. One note counts the items of a composed set
     that have options that nobody reviewed."""
     for what, n in facts.unread.items():
         if what == option_columns.ONE_TEXT and 10 * n < len(facts.written):
             continue
         says = listed_options.KEPT.get(what, "not read as an option")
-        yield f"{says}: {what} (in {n:,} of {len(facts.written):,} rows)"
+        text = f"{says}: {what} (in {n:,} of {len(facts.written):,} rows)"
+        yield Notice(text, code="text-beside-options")
     if facts.n_unreviewed:
-        yield f"{counted(facts.n_unreviewed, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
+        text = f"{counted(facts.n_unreviewed, 'item')} with {NOBODY} (`{UNREVIEWED}`)"
+        yield Notice(text, code="unreviewed-options")
     if columns is None:
         return
     fields = facts.fields
@@ -347,9 +361,11 @@ def _unread(table: rows.SourceTable, facts: file_evidence.Evidence, columns: Col
     full = columns.filled.get(fields.key or "", 0)
     for name in every_named(names, "key"):
         if 0 < columns.filled[name] * 10 < full * 9:
-            yield f"`{name}` has a value in some rows only and was not read as the key"
+            text = f"`{name}` has a value in some rows only and was not read as the key"
+            yield Notice(text, code="sparse-key-column")
     if names:
-        yield f"{counted(len(names), 'field')} not read: {', '.join(names) if _shown(table, names) else 'names not shown'}"
+        listed = ", ".join(names) if _names_are_safe(table, names) else "names not shown"
+        yield Notice(f"{counted(len(names), 'field')} not read: {listed}", code="fields-not-read")
 
 
 def groups(raw: RawItems, base: str) -> Sequence[str]:

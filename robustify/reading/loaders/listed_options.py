@@ -55,17 +55,20 @@ def read_choices(
         return choices_of_columns(cells, tuple(choices), key, usual is IN_BRACKETS)
     value, what = rows.cell_or_none(cells, choices), f"`{choices}`"
     if value in (None, "", [], {}):
-        raise ItemError(f"{what} is {'empty' if rows.has(cells, choices) else 'missing'}: {NO_OPTIONS}")
+        kind = "empty" if rows.has(cells, choices) else "missing"
+        raise ItemError(f"{what} is {kind}: {NO_OPTIONS}", code="no-options")
     mark = None if key is None or rows.has(cells, key) else key
     value = _written_value(value)
     rule = form_of(value)
     if rule is None:
         raise ItemError(
-            f"{what} is {rows.json_kind(value)}; expected a JSON or Python list, or choices separated by `|` or `;`"
+            f"{what} is {rows.json_kind(value)}; expected a JSON or Python list, or choices separated by `|` or `;`",
+            code="choices-type",
         )
     if usual is not None and rule is not usual and rule.form not in usual.accepts:
         raise ItemError(
-            f"{what} is {rule.form}, but in most rows it is {usual.form}. Write all options in one form"
+            f"{what} is {rule.form}, but in most rows it is {usual.form}. Write all options in one form",
+            code="other-form-of-choices",
         )
     return (usual or rule).read(value, what, mark)
 
@@ -140,7 +143,8 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
     text = next(iter(usual_names(others, NAMES["option_text"])), written[0] if len(written) == 1 else "")
     if not text:
         raise ItemError(
-            f"{what} has {len(written)} members that may be the text of a choice; expected one, named `text`"
+            f"{what} has {len(written)} members that may be the text of a choice; expected one, named `text`",
+            code="no-choice-text",
         )
     texts = rows.text_list([member.get(text) for member in members], what)
     labelled = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
@@ -152,12 +156,14 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
 def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) != len(texts):
         raise ItemError(
-            f"{what} has {len(texts)} choices, but a different number of labels; expected one label per choice"
+            f"{what} has {len(texts)} choices, but a different number of labels; expected one label per choice",
+            code="label-count",
         )
     labels = tuple(str(name).strip() if isinstance(name, str | int) else "" for name in names)
     if "" in labels or len(set(labels)) < len(labels):
         raise ItemError(
-            f"{what} has an empty, repeated, or non-text label; expected one distinct label per choice"
+            f"{what} has an empty, repeated, or non-text label; expected one distinct label per choice",
+            code="invalid-labels",
         )
     return Choices(texts, labels)
 

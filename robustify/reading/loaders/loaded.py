@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import Notice, UsageError
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
-from robustify.reading.part_rules import Decision
+from robustify.reading.part_rules import PartDecision
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
@@ -40,11 +40,11 @@ class FieldMap(Settings):
     passage: str | None = None
 
     @model_serializer(mode="wrap")
-    def _as_said(self, dumped: SerializerFunctionWrapHandler) -> dict[str, object]:
+    def _as_given(self, dumped: SerializerFunctionWrapHandler) -> dict[str, object]:
         return {name: value for name, value in dumped(self).items() if name in self.model_fields_set}
 
     @classmethod
-    def of(cls, columns: Mapping[str, str]) -> "FieldMap | None":
+    def from_options(cls, columns: Mapping[str, str]) -> "FieldMap | None":
         """Build a field map from command-line options, or return None if they map no part of an item."""
         tree: dict[str, Any] = {part: column for part, column in columns.items() if part in cls.model_fields}
         if "," in tree.get("choices", "") and not tree["choices"].startswith("="):
@@ -61,14 +61,21 @@ def mapped_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, st
         if part not in parts or not column.strip("= "):
             unknown = "" if part in parts else f"unknown part {part!r}; "
             raise UsageError(
-                f"--map {pair}: {unknown}expected PART=COLUMN, with PART one of {', '.join(parts)}"
+                f"--map {pair}: {unknown}expected PART=COLUMN, with PART one of {', '.join(parts)}",
+                code="invalid-map",
             )
         if part in columns and part != "choices":
-            raise UsageError(f"--map {part} is given twice. For several columns, use `--map {part}=A,B`.")
+            raise UsageError(
+                f"--map {part} is given twice. For several columns, use `--map {part}=A,B`.",
+                code="repeated-map",
+            )
         column = column.lstrip("=") if part == "key_is" else column
         if part == "key_is" and column not in get_args(KeyKind):
             forms = ", ".join(get_args(KeyKind))
-            raise UsageError(f"--map key_is={column}: unknown form of key; expected one of {forms}")
+            raise UsageError(
+                f"--map key_is={column}: unknown form of key; expected one of {forms}",
+                code="unknown-key-form",
+            )
         columns[part] = f"{columns[part]},{column}" if part in columns else column
     return columns
 
@@ -136,8 +143,8 @@ class Recognised:
     key_forms: Mapping[str, int]
     labelled: int = 0
     cut: str = ""
-    unread: tuple[str, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    unread: tuple[Notice, ...] = ()
+    decisions: tuple[PartDecision, ...] = ()
     keyed_by: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
 

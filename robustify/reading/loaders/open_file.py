@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import open_regular, sha256
 from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import read_yaml
@@ -39,25 +39,40 @@ from robustify.reading.loaders.rows import (
 )
 from robustify.reading.marks.labelling import COUNTED, LETTERS
 
-_PACKED = "compressed ({}). Unpack it first."
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bzip2",
+    b"7z\xbc\xaf": "7z",
+}
 _SHEET = ". Save the sheet as CSV (UTF-8)."
 _KINDS = {
-    b"version https://git-lfs": "a Git LFS pointer, not the data. Run `git lfs pull`.",
-    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": f"an old Office file, perhaps .xls{_SHEET}",
-    b"\x1f\x8b": _PACKED.format("gzip"),
-    b"\x28\xb5\x2f\xfd": _PACKED.format("zstd"),
-    b"\xfd7zXZ\x00": _PACKED.format("xz"),
-    b"BZh": _PACKED.format("bzip2"),
-    b"7z\xbc\xaf": _PACKED.format("7z"),
+    b"version https://git-lfs": Notice(
+        "a Git LFS pointer, not the data. Run `git lfs pull`.", code="git-lfs-pointer"
+    ),
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": Notice(
+        f"an old Office file, perhaps .xls{_SHEET}", code="old-office-file"
+    ),
+    **{
+        sign: Notice(f"compressed ({kind}). Unpack it first.", code="compressed-file")
+        for sign, kind in _COMPRESSED.items()
+    },
 }
-_EVAL = "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`."
+_EVAL = Notice(
+    "a zipped Inspect log (.eval). Convert it with `inspect log convert --to json --output-dir DIR FILE`.",
+    code="zipped-inspect-log",
+)
 _ZIPPED = {
     b"header.json": _EVAL,
     b"_journal/": _EVAL,
-    b"opendocument.spreadsheet": f"a spreadsheet{_SHEET}",
-    b"": "a zip archive. Unpack it first.",
+    b"opendocument.spreadsheet": Notice(f"a spreadsheet{_SHEET}", code="opendocument-sheet"),
+    b"": Notice("a zip archive. Unpack it first.", code="zip-archive"),
 }
-_QUIZ = "a quiz export ({}). Save it as CSV with the columns question, A, B, C, D, and answer."
+_QUIZ = Notice(
+    "a quiz export (Aiken or GIFT?). Save it as CSV with the columns question, A, B, C, D, and answer.",
+    code="quiz-export",
+)
 _XML = "XML, such as a Moodle quiz. Save it as CSV with the columns question, A, B, C, D, and answer."
 _QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -119,7 +134,8 @@ def require_digest(name: str, digest: str, pinned: str | None) -> None:
     if pinned is not None and pinned.lower() != digest:
         raise DataError(
             f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
-            "the data, or update the config."
+            "the data, or update the config.",
+            code="digest-differs",
         )
 
 
@@ -138,10 +154,14 @@ def _files_of(path: Path, split: str | None) -> tuple[list[Path], str | None]:
     if split not in splits:
         raise UsageError(
             f"{path} has the splits {', '.join(filter(None, splits))}. Choose one with `--split NAME`, or "
-            "`split: NAME` in the config."
+            "`split: NAME` in the config.",
+            code="split-not-chosen",
         )
     if not splits[split]:
-        raise UsageError(f"{path} is a folder without .arrow, .parquet, or JSON files. Give a file of items.")
+        raise UsageError(
+            f"{path} is a folder without .arrow, .parquet, or JSON files. Give a file of items.",
+            code="folder-without-data",
+        )
     return splits[split], None
 
 
@@ -154,17 +174,22 @@ def _opener(file: Path) -> Again:
         kind = type(error).__name__
         match getattr(error, "errno", None):
             case errno.ENOENT if re.match("https?:/", str(file)):
-                fault = "the path is a URL; expected a file. Download it with `curl` or `hf download`."
+                text = "the path is a URL; expected a file. Download it with `curl` or `hf download`."
+                fault = Notice(text, code="path-is-url")
             case errno.ENOENT:
-                fault = f"{file} does not exist; expected a file of items or an Arrow folder"
+                text = f"{file} does not exist; expected a file of items or an Arrow folder"
+                fault = Notice(text, code="no-such-file")
             case errno.EINVAL:
-                fault = f"{file} is a pipe or device; expected a file of items"
+                text = f"{file} is a pipe or device; expected a file of items"
+                fault = Notice(text, code="not-a-regular-file")
             case None | errno.ENAMETOOLONG:
                 # The path itself is wrong and may be item text, so do not repeat it.
-                fault = f"the path cannot be opened ({kind}); expected a file of items"
+                text = f"the path cannot be opened ({kind}); expected a file of items"
+                fault = Notice(text, code="invalid-path")
             case _:
-                fault = f"{file} cannot be read ({kind}). Check its permissions."
-        raise UsageError(fault) from None
+                text = f"{file} cannot be read ({kind}). Check its permissions."
+                fault = Notice(text, code="file-not-readable")
+        raise UsageError(fault, code=fault.code) from None
 
 
 @contextmanager
@@ -173,7 +198,7 @@ def _again(file: Path, stamp: tuple[int, ...]) -> Iterator[BinaryIO]:
     with open_regular(file, follow=True) as opened:
         yield opened
     if _stamp(os.stat(file)) != stamp:
-        raise DataError(f"{file.name} changed while it was read. Run the command again.")
+        raise DataError(f"{file.name} changed while it was read. Run the command again.", code="file-changed")
 
 
 def _stamp(status: os.stat_result) -> tuple[int, ...]:
@@ -199,17 +224,19 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
         return records.sheet_rows(name, data, split)
     if split is not None:
         raise UsageError(
-            f"{name} has no splits or sheets. Remove `--split` or `--sheet`, or `split` in the config."
+            f"{name} has no splits or sheets. Remove `--split` or `--sheet`, or `split` in the config.",
+            code="no-splits",
         )
     if kind := _other_kind(head, data):
-        raise DataError(f"{name} is {kind}")
+        raise DataError(f"{name} is {kind}", code=kind.code)
     text = partial(_decoded, again)
     if _begin(text, _ASCII_SPACE) == "<":
-        raise DataError(f"{name} is {_XML}")
+        raise DataError(f"{name} is {_XML}", code="xml-file")
     match _begin(text):
         case "":
             raise DataError(
-                f"{name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+                f"{name} is empty; expected items in JSON Lines, JSON, CSV, TSV, Parquet, or Arrow",
+                code="empty-file",
             )
         case "{" | "[":
             return json_rows(name, text)
@@ -229,7 +256,7 @@ def _begin(text: Text, space: str | None = None) -> str:
         return next((bare[0] for line in lines if (bare := line.lstrip(space))), "")
 
 
-def _other_kind(head: bytes, data: bytes) -> str | None:
+def _other_kind(head: bytes, data: bytes) -> Notice | None:
     """Return the type of a file that robustify cannot read, usually with advice, or None if the file looks readable."""
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
     zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
@@ -239,11 +266,12 @@ def _other_kind(head: bytes, data: bytes) -> str | None:
     if kinds := [kind for sign, kind in _KINDS.items() if text.startswith(sign)]:
         return kinds[0]
     if head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
-        return "UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`."
+        return Notice("UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`.", code="utf-16")
     if b"\x00" in head:
-        return "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+        text_ = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+        return Notice(text_, code="binary-file")
     quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
-    return _QUIZ.format("Aiken or GIFT?") if quiz else None
+    return _QUIZ if quiz else None
 
 
 def arrow_rows(name: str, files: Sequence[tuple[str, Again]]) -> SourceTable:
@@ -253,7 +281,7 @@ def arrow_rows(name: str, files: Sequence[tuple[str, Again]]) -> SourceTable:
         lambda: enumerate(chain.from_iterable(_arrow_cells(*file) for file in files), start=1), flat=True
     )
     if not table.rows:
-        raise DataError(f"{name} has no rows; expected items")
+        raise DataError(f"{name} has no rows; expected items", code="no-rows")
     return table
 
 
@@ -285,7 +313,8 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
             kind = "Parquet" if head == b"PAR1" else "Arrow"
             raise DataError(
                 f"{name}: the {kind} file cannot be read ({type(error).__name__}) and may be incomplete. "
-                "Get a new copy."
+                "Get a new copy.",
+                code="unreadable-arrow",
             ) from None
 
 

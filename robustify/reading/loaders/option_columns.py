@@ -28,14 +28,13 @@ _SEVERAL_WRONG = frozenset(map(name_key, NAMES["several_wrong"][0]))
 NO_OPTIONS = "the row has no options. Set rows without options, such as open questions, aside with --skip-bad"
 
 
-class SeveralRightError(ItemError):
-    """Error for an item with several right answers, of which robustify can ask only one."""
-
-    def __init__(self, n: int) -> None:
-        several = f"several right answers ({n} are named)" if n else "no right answer"
-        super().__init__(
-            f"the item has {several}; expected one. Set such rows aside with --skip-bad, or keep one right answer."
-        )
+def right_count_error(n: int) -> ItemError:
+    """Return an error for an item with `n` right answers, of which robustify can ask only one."""
+    several = f"several right answers ({n} are named)" if n else "no right answer"
+    return ItemError(
+        f"the item has {several}; expected one. Set such rows aside with --skip-bad, or keep one right answer.",
+        code="several-right-answers",
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,9 +53,9 @@ class Choices(HoldsText):
         """Index of the only choice marked as correct. Raises `ItemError` if none or several are marked."""
         right = [i for i, mark in enumerate(self.marks) if truth(mark)]
         if len(right) > 1:
-            raise SeveralRightError(len(right))
+            raise right_count_error(len(right))
         if not right:
-            raise ItemError("no choice is marked as correct; expected one")
+            raise ItemError("no choice is marked as correct; expected one", code="no-marked-choice")
         return right[0]
 
 
@@ -75,11 +74,11 @@ def choices_of_columns(
     cells: rows.Cells, names: tuple[str, ...], key: str | None, in_brackets: bool = False
 ) -> Choices:
     """Return the choices of a row with one in each column, or with the right one in the column `key`. With `in_brackets`, a
-    cell may be a list of one text. Raise `ItemError` if all are empty or one is no text, and `SeveralRightError` if the
-    right column holds several texts."""
+    cell may be a list of one text. Raise `ItemError` if all are empty, one is no text, or the right column holds several
+    texts."""
     values = cells_of_columns(cells, names)
     if not values:
-        raise ItemError(f"the columns of the options are empty: {NO_OPTIONS}")
+        raise ItemError(f"the columns of the options are empty: {NO_OPTIONS}", code="no-options")
     names = names[: len(values)]
     if in_brackets:
         values = without_brackets(values)
@@ -111,8 +110,8 @@ def without_brackets(values: list[Any]) -> list[Any]:
 
 
 def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | None) -> Choices:
-    """Read one column with the right option, and others with the wrong ones. Raise `SeveralRightError` if the right column
-    holds several texts. If one column is unpacked from a written list, so are all."""
+    """Read one column with the right option, and others with the wrong ones. Raise `ItemError` if the right column holds
+    several texts. If one column is unpacked from a written list, so are all."""
     alone = len(names) == FEWEST
     cells = [
         _several_texts(name, value, alone and name != key) for name, value in zip(names, values, strict=True)
@@ -136,7 +135,7 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
         members = cell if isinstance(cell, list | tuple) else [value if cell is None else cell]
         more = rows.text_list([*members], f"`{name}`")
         if name == key and len({*more}) != 1:
-            raise SeveralRightError(len({*more}))
+            raise right_count_error(len({*more}))
         more = more[:1] if name == key else more
         texts += more
         marks += [name == key] * len(more)

@@ -10,6 +10,7 @@ from string import Formatter
 
 from robustify.base.errors import ItemError
 from robustify.base.settings_files import read_yaml
+from robustify.items.item import NO_ID
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.listed_options import FormRule, read_choices
 from robustify.reading.loaders.loaded import FieldMap
@@ -43,7 +44,7 @@ class PublishedLayout(FieldMap):
         """Return whether a row has this layout, and no options that the layout would lose."""
         if not self.columns or any(rows.cell_or_none(cells, column) is None for column in self.columns):
             return False
-        return option_columns(cells) <= {*self.columns}
+        return columns_of_options(cells) <= {*self.columns}
 
 
 @lru_cache(1)
@@ -58,7 +59,7 @@ def template_columns(template: str) -> tuple[str, ...]:
     return tuple(name for _, name, *_ in Formatter().parse(template) if name)
 
 
-def option_columns(cells: rows.Cells) -> set[str]:
+def columns_of_options(cells: rows.Cells) -> set[str]:
     """Return the columns of a row with one of the most usual names for options, or with one option each."""
     series = (column for labels in choice_columns(cells) for column in labels)
     return {*usual_names(cells, NAMES["choices"][:1]), *series}
@@ -77,11 +78,11 @@ def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:
             text = template.format_map({column: rows.cell_text(cells, column) for column in columns})
             passage, question_at = text, 0
         else:
-            question, passage = rows.asked_text(cells, stem), ""
+            question, passage = rows.stem_text(cells, stem), ""
             if fields.passage and (above := rows.cell_or_none(cells, fields.passage)) is not None:
                 turns = above if isinstance(above, list) else [above]
                 passage = "\n".join(rows.require_text(turn, f"`{fields.passage}`") for turn in turns)
-            text, question_at = after(passage, question)
+            text, question_at = joined_stem(passage, question)
         marked = in_choices or (bool(options.marks) and rows.cell_or_none(cells, key or "") is None)
         right = options.right if marked or options.marks else None
         return rows.RawItem(
@@ -102,7 +103,7 @@ def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:
     return read
 
 
-def after(passage: str, question: str) -> tuple[str, int]:
+def joined_stem(passage: str, question: str) -> tuple[str, int]:
     """Put the passage, if any, before the question. Return the stem and the index at which the question begins."""
     stem = f"{passage}\n\n{question}" if passage.strip() else question
     return stem, len(stem) - len(question)
@@ -111,9 +112,9 @@ def after(passage: str, question: str) -> tuple[str, int]:
 def read_own(cells: rows.Cells) -> rows.RawItem:
     """Read a row that robustify wrote. Raise `ItemError` if it has no ID, or a field is missing or has another type."""
     if not (name := rows.cell_label(cells, "id")):
-        raise ItemError("the ID is empty. Give each item a unique ID.")
+        raise ItemError(NO_ID, code=NO_ID.code)
     passage = rows.cell_text(cells, "passage") if cells.get("passage") is not None else ""
-    stem, question_at = after(passage, rows.cell_text(cells, "stem"))
+    stem, question_at = joined_stem(passage, rows.cell_text(cells, "stem"))
     if not passage and 0 < (start := rows.as_integer(cells.get("question_at")) or 0) < len(stem):
         question_at = start
     return rows.RawItem(

@@ -13,7 +13,7 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, BinaryIO, TextIO, TypeVar
 
-from robustify.base.errors import DataError, ItemError
+from robustify.base.errors import DataError, ItemError, Notice, notice_code
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import UNPRINTABLE
 from robustify.items.packed import Packed, builder_of
@@ -23,7 +23,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 Cells = Mapping[str, object]
 """Cells of one row by field name."""
-NOT_UTF8 = "not valid UTF-8"
+NOT_UTF8 = Notice("not valid UTF-8", code="not-utf-8")
 RAW_CONTROL = "not valid JSON: a text contains a raw control character"
 DATED = "\ud800"
 """Cell of a sheet that is no text: a date, a time, or a number in a format of its own."""
@@ -56,7 +56,7 @@ class SourceRow(HoldsText):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Reason why the row at `line` cannot become an item."""
+    """Reason why the row at `line` cannot become an item: a `Notice` with its code."""
 
     line: int
     reason: str
@@ -75,7 +75,7 @@ class SourceTable(HoldsText):
     layout: str = ""
     outer: str = ""
     flat: bool = False
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
     names: tuple[str, ...] = ()
 
 
@@ -193,7 +193,7 @@ def rows_or_faults(
         try:
             results.append((row, make(row, value)))
         except DataError as error:  # noqa: PERF203
-            faults.append(Fault(row.line, error.lines[0]))
+            faults.append(Fault(row.line, error.reason))
     return results, faults
 
 
@@ -210,32 +210,38 @@ def line_spans(lines: Sequence[int], most: int = 5) -> str:
     return ", ".join(spans) + (f" and {n_more:,} more" if n_more else "")
 
 
-def fault_lines(name: str, faults: Sequence[Fault]) -> list[str]:
-    """Format faults one per line. If more than five rows have similar faults, give them one line."""
+def fault_lines(name: str, faults: Sequence[Fault]) -> list[Notice]:
+    """Format faults one per line, with their codes. If more than five rows have similar faults, give them one line."""
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
         kinds.setdefault(_NUMBERS.sub("0", fault.reason), []).append(fault)
-    lines: list[tuple[int, str]] = []
+    lines: list[tuple[int, Notice]] = []
     for first, *others in kinds.values():
-        says = first.reason
-        if says == NOT_UTF8:
-            file = shlex.quote(name)
-            says += (
-                f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
-                f"utf8-{file}` converts it; check accents and apostrophes afterwards."
-            )
-        if says.startswith(RAW_CONTROL):
-            bytes_ = r"\001-\037" if "(0x0A" in says else r"\001-\011\013-\037"
-            file = shlex.quote(name)
-            says += f". `LC_ALL=C tr '{bytes_}' ' ' < {file} > mended-{file}` puts a space in place of each."
+        code, reason = notice_code(first.reason), first.reason + _remedy(name, first.reason)
         if len(others) < _MOST_OF_A_KIND:
-            lines.append((first.line, f"{name}:{first.line}: {says}"))
-            lines += [(fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in others]
+            lines.append((first.line, Notice(f"{name}:{first.line}: {reason}", code=code)))
+            more = ((fault.line, f"{name}:{fault.line}: {fault.reason}") for fault in others)
+            lines += [(line, Notice(text, code=code)) for line, text in more]
         else:
             same = "" if {fault.reason for fault in others} == {first.reason} else "the first: "
             numbers = line_spans([fault.line for fault in (first, *others)])
-            lines.append((first.line, f"{name}: {len(others) + 1:,} lines ({numbers}): {same}{says}"))
+            text = f"{name}: {len(others) + 1:,} lines ({numbers}): {same}{reason}"
+            lines.append((first.line, Notice(text, code=code)))
     return [text for _, text in sorted(lines, key=lambda line: line[0])]
+
+
+def _remedy(name: str, reason: str) -> str:
+    """Return the command that converts a file with bytes that cannot be read, or "" for another fault."""
+    file = shlex.quote(name)
+    if reason == NOT_UTF8:
+        return (
+            f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
+            f"utf8-{file}` converts it; check accents and apostrophes afterwards."
+        )
+    if reason.startswith(RAW_CONTROL):
+        bytes_ = r"\001-\037" if "(0x0A" in reason else r"\001-\011\013-\037"
+        return f". `LC_ALL=C tr '{bytes_}' ' ' < {file} > mended-{file}` puts a space in place of each."
+    return ""
 
 
 def undecoded(text: str) -> bool:
@@ -261,9 +267,9 @@ def as_object(value: object) -> Mapping[str, Any]:
 def cell_value(cells: Cells, name: str) -> object:
     """Return the cell called `name`. If there is no such cell, a dot selects a member of an object. Raise `ItemError` if
     the field is missing."""
-    value = _found(cells, name)
+    value = _lookup(cells, name)
     if value is _MISSING:
-        raise ItemError(f"the field `{name}` is missing")
+        raise ItemError(f"the field `{name}` is missing", code="missing-field")
     return value
 
 
@@ -271,15 +277,15 @@ def cell_or_none(cells: Cells, name: str) -> object:
     """Return the cell called `name` as `cell_value` does, or None if there is no such cell."""
     if name in cells:
         return cells[name]
-    return None if (value := _found(cells, name)) is _MISSING else value
+    return None if (value := _lookup(cells, name)) is _MISSING else value
 
 
 def has(cells: Cells, name: str) -> bool:
     """Return whether `cell_value` would find this field in a row."""
-    return _found(cells, name) is not _MISSING
+    return _lookup(cells, name) is not _MISSING
 
 
-def _found(cells: Cells, name: str) -> object:
+def _lookup(cells: Cells, name: str) -> object:
     if name in cells:
         return cells[name]
     value: object = cells
@@ -294,16 +300,17 @@ def require_text(value: object, what: str) -> str:
     """Return `value` if it is text that UTF-8 can encode. Raise `ItemError` if it has another type or contains an
     incomplete character."""
     if not isinstance(value, str):
-        raise ItemError(f"{what} is {json_kind(value)}; expected text")
+        raise ItemError(f"{what} is {json_kind(value)}; expected text", code="not-text")
     if value == DATED:
         raise ItemError(
-            f"{what} is a date or formatted number; expected text. Format the cells as text, and enter the text again"
+            f"{what} is a date or formatted number; expected text. Format the cells as text, and enter the text again",
+            code="formatted-cell",
         )
     if not value.isascii() and _SURROGATE.search(value):
         other = (
             "bytes that are not UTF-8" if undecoded(value) else "an incomplete character (a lone surrogate)"
         )
-        raise ItemError(f"{what} contains {other}")
+        raise ItemError(f"{what} contains {other}", code="incomplete-character")
     return value
 
 
@@ -312,7 +319,7 @@ def cell_text(cells: Cells, name: str) -> str:
     return require_text(cell_value(cells, name), f"`{name}`")
 
 
-def asked_text(cells: Cells, name: str) -> str:
+def stem_text(cells: Cells, name: str) -> str:
     """Return the text of a question, even if it is in an object with only `text`, or in the user's last turn."""
     if name.startswith("="):
         return name[1:]
@@ -326,7 +333,8 @@ def asked_text(cells: Cells, name: str) -> str:
         value = as_object(value)["text"]
     if as_integer(value) is not None:
         raise ItemError(
-            f"`{name}` is a number; expected the text of a question. Name another field with `--map stem=NAME`"
+            f"`{name}` is a number; expected the text of a question. Name another field with `--map stem=NAME`",
+            code="number-as-stem",
         )
     return shown_text(value, f"`{name}`")
 
@@ -353,11 +361,13 @@ def cell_label(cells: Cells, name: str | None) -> str:
         return value
     if (number := as_integer(value)) is not None:
         if abs(number) >= 10**18:
-            raise ItemError(f"`{name}` is a number with more than 18 digits. Write it as text.")
+            raise ItemError(
+                f"`{name}` is a number with more than 18 digits. Write it as text.", code="number-too-long"
+            )
         return str(number)
     label = require_text(value, f"`{name}`")
     if UNPRINTABLE.search(label):
-        raise ItemError(f"`{name}` contains control characters. Remove them.")
+        raise ItemError(f"`{name}` contains control characters. Remove them.", code="control-characters")
     return label
 
 
@@ -368,7 +378,7 @@ def text_list(values: object, what: str) -> tuple[str, ...]:
         if (joined := "".join(values)).isascii() or not _SURROGATE.search(joined):
             return tuple(values)
     elif isinstance(values, str) or not isinstance(values, Sequence):
-        raise ItemError(f"{what} is {json_kind(values)}; expected a list of strings")
+        raise ItemError(f"{what} is {json_kind(values)}; expected a list of strings", code="not-a-list")
     return tuple(
         choice_text(value, f"choice {number} of {what}") for number, value in enumerate(values, start=1)
     )

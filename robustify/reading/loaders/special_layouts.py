@@ -12,10 +12,10 @@ from itertools import dropwhile, islice
 from os.path import commonprefix
 from string import ascii_uppercase
 
-from robustify.base.errors import ItemError
+from robustify.base.errors import ItemError, Notice
 from robustify.items.item import FEWEST, MOST
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.published import option_columns
+from robustify.reading.loaders.published import columns_of_options
 from robustify.reading.loaders.rows import (
     Cells,
     as_object,
@@ -43,7 +43,7 @@ _SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 
 def _has(cells: Cells, *names: str) -> bool:
     """Return whether a record has values in these columns, and no columns of options beside them."""
-    return all(cells.get(name) is not None for name in names) and not option_columns(cells)
+    return all(cells.get(name) is not None for name in names) and not columns_of_options(cells)
 
 
 def is_preference(cells: Cells) -> bool:
@@ -61,7 +61,8 @@ def preference_cells(cells: Cells) -> list[Cells]:
     shared = _turns(cells[prompt[0]]) if prompt else chosen[:-1]
     if not chosen or not rejected or not shared or chosen[:-1] != rejected[:-1]:
         raise ItemError(
-            "the replies have no prompt, or their conversations differ before the last turn; expected one prompt"
+            "the replies have no prompt, or their conversations differ before the last turn; expected one prompt",
+            code="no-shared-prompt",
         )
     question = (
         shared[0][1] if len(shared) == 1 else "\n\n".join(f"{speaker}: {text}" for speaker, text in shared)
@@ -97,7 +98,7 @@ def cells_of_two_contexts(cells: Cells) -> list[Cells]:
     """Join two contexts with one continuation to a sentence with a gap and two fillers."""
     contexts = text_list(cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
-        raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2")
+        raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2", code="context-count")
     # Split at single spaces, so that joining restores every space.
     words, others = (context.split(" ") for context in contexts)
     front = len(commonprefix([words, others]))  # noqa: RUF071 (words, not paths)
@@ -106,7 +107,8 @@ def cells_of_two_contexts(cells: Cells) -> list[Cells]:
     if not front or not all(fillers):
         raise ItemError(
             "the two contexts are equal, begin with different words, or one contains the other; expected one sentence "
-            "with two different fillers"
+            "with two different fillers",
+            code="contexts-do-not-fit",
         )
     sentence = [*words[:front], "_", *words[len(words) - back :], cell_text(cells, "continuation")]
     return [{"question": " ".join(sentence), "options": fillers, "answer": cell_value(cells, "gold")}]
@@ -125,7 +127,10 @@ def cells_of_instruction(cells: Cells) -> list[Cells]:
     labels = [mark[1] for mark in marks]
     in_order = [*ascii_uppercase] if start else [str(number) for number in range(1, MOST + 1)]
     if not FEWEST <= len(labels) <= MOST or labels != in_order[: len(labels)]:
-        raise ItemError("the choices cannot be separated; expected each label exactly once, in order")
+        raise ItemError(
+            "the choices cannot be separated; expected each label exactly once, in order",
+            code="inseparable-choices",
+        )
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     texts = [text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
     question = _LEAD.sub("", text[: (start or marks[0]).start()].strip())
@@ -157,10 +162,11 @@ def block_rows(text: str) -> rows.SourceTable:
     return rows.table_of(((start, _block(block)) for start, block in blocks), "logiqa")
 
 
-def _block(lines: Sequence[str]) -> rows.Cells | str:
+def _block(lines: Sequence[str]) -> rows.Cells | Notice:
     """Return the cells of a block, or the reason why it is faulty."""
     if len(lines) != _BLOCK_LINES:
-        return f"the block has {len(lines)} lines; expected {_BLOCK_LINES} after a blank line"
+        text = f"the block has {len(lines)} lines; expected {_BLOCK_LINES} after a blank line"
+        return Notice(text, code="block-length")
     if rows.undecoded("".join(lines)):
         return rows.NOT_UTF8
     key, context, question, *options = lines
@@ -175,7 +181,8 @@ def _block(lines: Sequence[str]) -> rows.Cells | str:
         letter not in ("", own) and clear.count(letter) == 1
         for letter, own in zip(clear, "ABCD", strict=True)
     ):
-        return "the letters of the options are out of order; expected A to D, once each"
+        text = "the letters of the options are out of order; expected A to D, once each"
+        return Notice(text, code="letters-out-of-order")
     texts = [_unlettered(line, letter) for line, letter in zip(options, "ABCD", strict=True)]
     return {"key": key.strip(), "context": context, "question": question, "options": texts}
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Any
 
 from robustify.base.errors import DataError, ItemError, UsageError, installing
-from robustify.reading.loaders.converters import item_table
+from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.json_rows import whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
 from robustify.reading.logs import log
@@ -30,7 +30,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     task = log.as_name(str(spec.get("task") or "").rsplit("/", 1)[-1]) or log.path_name(path.stem)
     samples = _samples(tree, spec)
     table = replace(table_of(enumerate(samples, start=1)), outer="inspect_log")
-    inner = item_table(path.name, table)
+    inner = table_of_items(path.name, table)
     names = {row.line: log.as_label(row.cells.get("id")) for row in table.rows}
     items, faults, notes = log.logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)

@@ -15,7 +15,7 @@ from typing import Any
 
 from robustify.base.errors import DataError, ItemError, UsageError
 from robustify.items.scoring import per_character
-from robustify.reading.loaders.converters import is_lm_eval, item_table
+from robustify.reading.loaders.converters import is_lm_eval, table_of_items
 from robustify.reading.loaders.rows import (
     Cells,
     Fault,
@@ -100,10 +100,10 @@ def replies_in_rows(
     apart = delimiter(rows, run.delimiter)
     filtered = replace(table, rows=rows)
     try:
-        logged = before.items(head.file, item_table(head.file, filtered), options, run.task, names)
+        logged = before.items(head.file, table_of_items(head.file, filtered), options, run.task, names)
     except DataError as error:
         filtered = with_requested_options(filtered, apart, error)
-        logged = before.items(head.file, item_table(head.file, filtered), options, run.task, names)
+        logged = before.items(head.file, table_of_items(head.file, filtered), options, run.task, names)
         notes.append("the options were read from the requests, because the docs do not contain them")
     by_line, faults, shown_notes = logged
     first = _first_lines(rows)
@@ -222,7 +222,7 @@ def _one_filter(
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
-    """Return a mapping from each line to the first line with the same item. `item_table` keeps only that line."""
+    """Return a mapping from each line to the first line with the same item. `table_of_items` keeps only that line."""
     seen: dict[str, SourceRow] = {}
     out: dict[int, int] = {}
     for row in rows:

@@ -165,7 +165,7 @@ class LogOptions:
     @property
     def fields(self) -> FieldMap | None:
         """Field map of the item columns for the loaders, or None if no item column is mapped."""
-        return FieldMap.of(self.columns)
+        return FieldMap.from_options(self.columns)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import rows
 from robustify.reading.logs import log
-from robustify.reading.part_rules import ColumnError, Rule, decide_part
+from robustify.reading.part_rules import ColumnError, PartRule, decide_part
 from robustify.reading.vocabulary import NAMES, choice_columns, usual_names
 
 _IN_ORDER = ("model", "id", "view", "key", "k", "scores", "correct", "stem", "topic")
@@ -105,22 +105,24 @@ def _best_score(decided: Decisions) -> list[str]:
     return [BEST_SCORE] if "scores" in decided.parts else []
 
 
-RULES: tuple[Rule[Decisions], ...] = (
-    Rule("choices", "mapped", "the user named the columns", _mapped("choices")),
-    Rule("choices", "usual name", "a column has a usual name for all options", _usual("choices")),
-    Rule("choices", "one column each", "the only columns labelled A, B, C or 1, 2, 3", _series),
+RULES: tuple[PartRule[Decisions], ...] = (
+    PartRule("choices", "mapped", "the user named the columns", _mapped("choices")),
+    PartRule("choices", "usual name", "a column has a usual name for all options", _usual("choices")),
+    PartRule("choices", "one column each", "the only columns labelled A, B, C or 1, 2, 3", _series),
     *(
         rule
         for part in _IN_ORDER
         for rule in (
-            Rule(part, "mapped", "the user named the column", _mapped(part)),
-            Rule(part, "usual name", "one column has a usual name", _usual(part), alone=True),
+            PartRule(part, "mapped", "the user named the column", _mapped(part)),
+            PartRule(part, "usual name", "one column has a usual name", _usual(part), alone=True),
         )
     ),
-    Rule("pick", "mapped", "the user named the column", _mapped("pick")),
-    Rule("pick", "usual name", "one column has a usual name", _usual("pick"), alone=True),
-    Rule("pick", "per model", "columns are named after models, such as alpha_pick", _per_model),
-    Rule("pick", "best score", "there are scores but no picks, so the best score is the pick", _best_score),
+    PartRule("pick", "mapped", "the user named the column", _mapped("pick")),
+    PartRule("pick", "usual name", "one column has a usual name", _usual("pick"), alone=True),
+    PartRule("pick", "per model", "columns are named after models, such as alpha_pick", _per_model),
+    PartRule(
+        "pick", "best score", "there are scores but no picks, so the best score is the pick", _best_score
+    ),
 )
 """In order. Without columns for the model, the key, and the pick, a table is refused."""
 

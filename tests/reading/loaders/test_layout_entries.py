@@ -94,9 +94,9 @@ def test_an_example_on_the_page_of_rules_is_decided_so(columns: str, parts: str)
     sample = column_rules.Columns(names, dict.fromkeys(names, 1), {name: "x " + name for name in names})
     if parts.startswith("refused: "):
         with pytest.raises(ColumnError, match=re.escape(parts.removeprefix("refused: "))):
-            column_rules.decide(FieldMap(), sample)
+            column_rules.decide_columns(FieldMap(), sample)
         return
-    fields, decisions = column_rules.decide(FieldMap(), sample)
+    fields, decisions = column_rules.decide_columns(FieldMap(), sample)
     for part, value in re.findall(r"(\w+): (.+?)(?=  |$)", parts):
         assert ",".join(several(getattr(fields, part))) == value
     assert (fields.key is None) == ("mark the key" in parts)
