@@ -9,16 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import jinja2
 import yaml
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from robustify.base.errors import UsageError
 from robustify.base.redaction import HoldsText
 from robustify.items.item import Item
 from robustify.items.orders import Order
+
+if TYPE_CHECKING:
+    import jinja2
 
 View = Literal["choices_only", "choices_only_text", "full", "full_text", "cloze"]
 VIEWS: tuple[View, ...] = get_args(View)
@@ -39,8 +40,6 @@ BY_CHAT = (
     "Reply with one letter alone and no reason: {letters}. If you cannot know, reply with the likeliest."
 )
 """Instruction after a context for a chat server, because a chat does not continue the context."""
-
-_JINJA = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -64,8 +63,8 @@ class Template:
     name: str
     digest: str
     description: str
-    context: jinja2.Template = field(repr=False)
-    continuation: jinja2.Template = field(repr=False)
+    context: "jinja2.Template" = field(repr=False)
+    continuation: "jinja2.Template" = field(repr=False)
     by_letter: bool
     hides_passage: bool
     source: str = field(repr=False)
@@ -99,7 +98,16 @@ def inferring_prompt(item: Item) -> str:
     """Return a prompt that shows only the choices of an item and asks the model to infer its question."""
     path = files("robustify.items") / "templates/infer_question/choices-v1.yaml"
     parts = yaml.safe_load(path.read_bytes())
-    return _JINJA.from_string(parts["context"]).render(choices=item.choices)
+    return _compiled(parts["context"]).render(choices=item.choices)
+
+
+def _compiled(source: str) -> "jinja2.Template":
+    """Compile a template. Jinja is imported here, because commands that only name views must start fast."""
+    import jinja2
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+    return environment.from_string(source)
 
 
 @cache
@@ -115,7 +123,7 @@ def template(view: View, name: str | None = None) -> Template:
     parts = yaml.safe_load(path.read_bytes())
     hashed = "\0".join([view, parts["description"], parts["context"], parts["continuation"]])
     digest = hashlib.sha256(hashed.encode()).hexdigest()
-    context, continuation = (_JINJA.from_string(parts[name]) for name in ("context", "continuation"))
+    context, continuation = (_compiled(parts[name]) for name in ("context", "continuation"))
     by_letter, hides_passage = "letter" in parts["continuation"], "{{ question" in parts["context"]
     about = view, wanted, digest, parts["description"]
     source = parts["description"] + parts["context"] + parts["continuation"]

@@ -23,7 +23,7 @@ from tests.gate.corpus import Made, made
 from tests.gate.layouts import LAYOUTS
 
 ROOT = Path(__file__).parents[2]
-BASE = ("__init__", "errors", "files", "git", "key_file", "texts")
+BASE = ("__init__", "errors", "files", "folded_words", "git", "key_file", "texts")
 """The modules of the base that the gate stands on."""
 
 
@@ -173,6 +173,7 @@ def hook_repo(place: Path) -> Repo:
         ".pre-commit-hooks.yaml",
         ".ci/gate",
         "robustify/__init__.py",
+        "robustify/base/lexicon.json",
         *(f"robustify/base/{name}.py" for name in BASE),
     ):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
