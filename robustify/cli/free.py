@@ -16,7 +16,7 @@ from robustify.cli.options import FILE, FORMAT_TYPE, Group, cache_dir, command, 
 from robustify.cli.terminal import print_result, watcher
 
 if TYPE_CHECKING:
-    from robustify.freeform.questions import Rows
+    from robustify.freeform.questions import AnsweredItems
     from robustify.freeform.schema import FreeSettings
 
 HUMAN = option("--human FILE", "Read labels: item_id, annotator, and verdict or labels.")
@@ -131,12 +131,13 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
         raise UsageError(*faults(error, FreeSettings, "free", prefix="free: ")) from None
 
 
-def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> int:
+def _grade(settings: "FreeSettings", rows: "AnsweredItems", given: Mapping[str, Any]) -> int:
+    from robustify.base.errors import GuardrailError
     from robustify.base.files import write_json, write_text
+    from robustify.freeform.free_run import free_lines, human_labels
     from robustify.freeform.grade.graders import grade_answers
     from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
     from robustify.freeform.metrics import summarise, unscored_in
-    from robustify.freeform.running import free_lines, human_labels
     from robustify.models.replies import Replies
     from robustify.reading.jsonl import write_rows
     from robustify.report.free_page import free_html, grade_lines
@@ -160,10 +161,10 @@ def _grade(settings: "FreeSettings", rows: "Rows", given: Mapping[str, Any]) -> 
         return 0
     share = f"{100 * unscored:.1f} % of the answers have no score, but at most {100 * most:.1f} % are allowed"
     faults = Counter(grade.error_type for grade in grades if grade.error_type and grade.judge)
-    why = "".join(f"; judge's replies with {fault}: {n}" for fault, n in faults.most_common())
+    reasons = "".join(f"; judge's replies with {fault}: {n}" for fault, n in faults.most_common())
     mend = "Use another judge" if settings.judge else "Add a judge"
-    click.echo(f"robustify: {share}{why}. {mend}, or raise --max-unscored.", err=True)
-    return 7
+    line = f"{share}{reasons}. {mend}, or raise --max-unscored."
+    raise GuardrailError(line, code="too-many-unscored")
 
 
 @free.command("agree")
@@ -226,21 +227,20 @@ def prompts(
         return print_result({"prompts": rows}, lines)
     item = INVENTED
     if items is not None:
-        among = public_items(str(items), {}).items
-        found = [one for one in among if item_id in (None, one.id)]
-        if not found:
-            raise UsageError(
-                f"--item {item_id}: {items} has no item with this ID. Expected one such as {among[0].id}."
+        public = public_items(str(items), {}).items
+        matching = [candidate for candidate in public if item_id in (None, candidate.id)]
+        if not matching:
+            fault = (
+                f"--item {item_id}: {items} has no item with this ID. Expected one such as {public[0].id}."
             )
-        item = found[0]
-    shown = example or items is not None
-    texts = (
-        prompt_for(prompt_id, item, format_type, template_dir)
-        if shown
-        else prompt_files(prompt_id, template_dir)
-    )
-    whole = [line for name, text in texts.items() for line in (f"=== {name}", *text.split("\n"))]
-    return print_result({"id": prompt_id, "texts": texts}, whole)
+            raise UsageError(fault, code="unknown-item-id")
+        item = matching[0]
+    if example or items is not None:
+        texts = prompt_for(prompt_id, item, format_type, template_dir)
+    else:
+        texts = prompt_files(prompt_id, template_dir)
+    lines = [line for name, text in texts.items() for line in (f"=== {name}", *text.split("\n"))]
+    return print_result({"id": prompt_id, "texts": texts}, lines)
 
 
 free.add_command(prompts, "templates")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustify.base.redaction import HoldsText
+from robustify.freeform.free_run import prompt_of
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.questions import convert_item
-from robustify.freeform.running import prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
 from robustify.items.item import Item
 

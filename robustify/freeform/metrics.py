@@ -48,8 +48,8 @@ class HumanLabel(BaseModel, frozen=True):
     @property
     def words(self) -> Mapping[str, str]:
         """Label of each nugget by its ID, or the binary verdict with the ID ""."""
-        said = str(self.score) if self.verdict is None else self.verdict
-        return self.labels if self.labels is not None else {"": _WORDS[said]} if said in _WORDS else {}
+        verdict = str(self.score) if self.verdict is None else self.verdict
+        return self.labels if self.labels is not None else {"": _WORDS[verdict]} if verdict in _WORDS else {}
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
@@ -58,15 +58,16 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
         read = HumanLabel.model_validate(row)
         if read.words or read.labels is not None:
             return read
-    one = f"verdict (correct, incorrect, not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})"
-    raise DataError(f"The row is not a human label. Expected item_id, annotator, and one of {one}.")
+    labels = f"verdict (correct, incorrect, not_attempted), score (0, 1), or labels by nugget ID ({', '.join(SUPPORT)})"
+    fault = f"The row is not a human label. Expected item_id, annotator, and one of {labels}."
+    raise DataError(fault, code="not-a-human-label")
 
 
 def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
     """Collect the label of each annotator for each unit. An adjudicated label is also stored under ""."""
     if (nameless := sum(not label.model for label in labels)) and len(models) > 1:
         fault = f"{nameless} labels do not name a model, but {len(models)} models answered"
-        raise DataError(f"{fault}. Add `model` to each label.")
+        raise DataError(f"{fault}. Add `model` to each label.", code="label-without-model")
     out: dict[Unit, dict[str, str]] = {}
     for label in labels:
         for model, (nugget, word) in product([label.model] if label.model else models, label.words.items()):
@@ -81,13 +82,13 @@ def consensus(words: Mapping[str, str]) -> str | None:
 
 
 def _judge_words(grades: Sequence[GradeResult]) -> dict[Unit, str | None]:
-    said: dict[Unit, str | None] = {}
+    words: dict[Unit, str | None] = {}
     for grade in grades:
         if grade.judge is not None:
             # The judge's verdict, independent of the rules: None if it is unreadable or partial.
-            said[grade.item_id, grade.model, ""] = _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
-            said |= {(grade.item_id, grade.model, nugget.id): nugget.label for nugget in grade.nuggets}
-    return said
+            words[grade.item_id, grade.model, ""] = _WORDS.get(str(majority_vote(grade.judge.votes).verdict))
+            words |= {(grade.item_id, grade.model, nugget.id): nugget.label for nugget in grade.nuggets}
+    return words
 
 
 def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
@@ -98,36 +99,37 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
     """
     if not labels:
         return {"status": UNCALIBRATED}
-    units, said = _people(labels, sorted({g.model for g in grades})), _judge_words(grades)
+    units, judge_words = _people(labels, sorted({g.model for g in grades})), _judge_words(grades)
     verdicts, nuggets = ({u: units[u] for u in units if bool(u[2]) == named} for named in (False, True))
-    parts = {"verdicts": _calibrated(said, verdicts, seed), "nuggets": _calibrated(said, nuggets, seed)}
+    by_part = {"verdicts": verdicts, "nuggets": nuggets}
+    parts = {part: _calibration(judge_words, labelled, seed) for part, labelled in by_part.items()}
     needed = [parts["nuggets" if grade.nuggets else "verdicts"] for grade in grades if grade.judge]
     done = needed and all(part is not None and not part["doubt"] for part in needed)
     return {"status": "calibrated" if done else UNCALIBRATED, **parts}
 
 
-def _calibrated(
-    said: Mapping[Unit, str | None], units: Mapping[Unit, Mapping[str, str]], seed: int
+def _calibration(
+    judge_words: Mapping[Unit, str | None], units: Mapping[Unit, Mapping[str, str]], seed: int
 ) -> dict[str, Any] | None:
     if not units:
         return None
-    nuggets, there = bool(next(iter(units))[2]), [u for u in units if u in said]
-    people = {u: consensus(units[u]) for u in there}
-    both = [u for u in there if people[u] is not None and said[u] is not None]
-    found = agreement(
-        [str(people[u]) for u in both], [str(said[u]) for u in both], tuple(SUPPORT) if nuggets else BINARY,
+    nuggets, judged = bool(next(iter(units))[2]), [u for u in units if u in judge_words]
+    people = {u: consensus(units[u]) for u in judged}
+    both = [u for u in judged if people[u] is not None and judge_words[u] is not None]
+    agreed = agreement(
+        [str(people[u]) for u in both], [str(judge_words[u]) for u in both], tuple(SUPPORT) if nuggets else BINARY,
         weights="linear" if nuggets else None, groups=numbered([u[0] for u in both])[1], seed=seed,
     )  # fmt: skip
-    least = found.kappa.ci[0] if found.kappa.ci is not None else None
+    least = agreed.kappa.ci[0] if agreed.kappa.ci is not None else None
     doubt = "kappa_undefined" if least is None else "kappa_low" if least <= LEAST_KAPPA else ""
     part = {
-        **found.json(), "doubt": "few_labels" if found.n < FEWEST_LABELS else doubt,
-        "n_labelled": len(units), "n_without_judge": len(units) - len(there),
-        "n_judge_unread": sum(said[u] is None for u in there),
-        "n_people_undecided": sum(people[u] is None for u in there),
+        **agreed.json(), "doubt": "few_labels" if agreed.n < FEWEST_LABELS else doubt,
+        "n_labelled": len(units), "n_without_judge": len(units) - len(judged),
+        "n_judge_unread": sum(judge_words[u] is None for u in judged),
+        "n_people_undecided": sum(people[u] is None for u in judged),
     }  # fmt: skip
     if not nuggets:
-        (tn, fp), (fn, tp) = found.confusion
+        (tn, fp), (fn, tp) = agreed.confusion
         part["sensitivity"] = tp / (tp + fn) if tp + fn else None
         part["specificity"] = tn / (tn + fp) if tn + fp else None
     return part
@@ -142,22 +144,23 @@ def compare_gradings(
     theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]
     ours = [by_answer[g.item_id, g.model] for g in theirs]
     if not theirs:
-        raise UsageError("The two gradings have no judged answer in common. Grade the same answers.")
+        fault = "The two gradings have no judged answer in common. Grade the same answers."
+        raise UsageError(fault, code="no-common-answers")
     sides, items = (ours, theirs), [g.item_id for g in theirs]
     scored = [[g.score is not None for g in side] for side in sides]
     read = [[not any(a.error_type for a in g.judge.attempts) for g in side if g.judge] for side in sides]
-    rows = [_compared("scored", scored, items), _compared("read_at_once", read, items)]
+    rows = [_comparison("scored", scored, items), _comparison("read_at_once", read, items)]
     if labels:
         units = _people(labels, sorted({g.model for g in theirs}))
         people = {u: consensus(words) for u, words in units.items()}
-        said = [_judge_words(side) for side in sides]
-        both = [u for u, word in people.items() if word is not None and all(words.get(u) for words in said)]
-        agree = [[words[u] == people[u] for u in both] for words in said]
-        rows.append(_compared("agrees_with_people", agree, [u[0] for u in both]))
+        judge_words = [_judge_words(side) for side in sides]
+        both = [u for u, word in people.items() if word and all(words.get(u) for words in judge_words)]
+        agree = [[words[u] == people[u] for u in both] for words in judge_words]
+        rows.append(_comparison("agrees_with_people", agree, [u[0] for u in both]))
     return rows
 
 
-def _compared(name: str, sides: Sequence[Sequence[bool]], items: Sequence[str]) -> dict[str, Any]:
+def _comparison(name: str, sides: Sequence[Sequence[bool]], items: Sequence[str]) -> dict[str, Any]:
     (first, other), groups = (np.array(side, dtype=np.float64) for side in sides), numbered(items)[1]
     return {
         "measure": name, "first": rate(first, groups).json(), "other": rate(other, groups).json(),
@@ -181,7 +184,7 @@ def summarise(
     Each part has the fields of `aggregate`. `pairs` compares two models on one kind.
     """
     topics = {item.id: item.topic for item in items}
-    models = _parted(grades, lambda grade: grade.model)
+    models = _split_by(grades, lambda grade: grade.model)
     return {
         "format": FORMAT, "n_items": len(items),
         "models": {name: _model(rows, lambda grade: topics.get(grade.item_id, "")) for name, rows in models.items()},
@@ -191,12 +194,15 @@ def summarise(
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
     """Yield an exact paired test of every two models for each kind of item. It uses the items scored for both."""
-    for kind, some in _parted(grades, lambda grade: grade.kind).items():
-        for (other, they), (model, we) in combinations(_parted(some, lambda grade: grade.model).items(), 2):
-            theirs, ours = ({g.item_id: g for g in side if g.score is not None} for side in (they, we))
-            items, left_out = [one for one in ours if one in theirs], len(ours.keys() ^ theirs.keys())
+    for kind, kind_grades in _split_by(grades, lambda grade: grade.kind).items():
+        by_model = _split_by(kind_grades, lambda grade: grade.model)
+        for (other, other_grades), (model, model_grades) in combinations(by_model.items(), 2):
+            sides = (other_grades, model_grades)
+            theirs, ours = ({g.item_id: g for g in side if g.score is not None} for side in sides)
+            items, left_out = [i for i in ours if i in theirs], len(ours.keys() ^ theirs.keys())
             pair = {"kind": kind, "model": model, "other": other, "left_out": left_out}
-            if len(items) < LEAST_COVERAGE * len({g.item_id for g in they} & {g.item_id for g in we}):
+            answered_by_both = set.intersection(*({g.item_id for g in side} for side in sides))
+            if len(items) < LEAST_COVERAGE * len(answered_by_both):
                 yield {**pair, "difference": _withheld(len(items), LOW), "p": None, "mid_p": None}
                 continue
             groups = group_numbers(items, {i: ours[i].group for i in items})
@@ -208,19 +214,21 @@ def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
 
 def _model(grades: Sequence[GradeResult], topic: Callable[[GradeResult], str]) -> dict[str, Any]:
     def kinds(some: Sequence[GradeResult]) -> dict[str, Any]:
-        return {kind: aggregate(rows) for kind, rows in _parted(some, lambda grade: grade.kind).items()}
+        return {kind: aggregate(rows) for kind, rows in _split_by(some, lambda grade: grade.kind).items()}
 
     traces = [grade.judge for grade in grades if grade.judge is not None]
     return {
         "kinds": kinds(grades),
-        "topics": {name: kinds(some) for name, some in sorted(_parted(grades, topic).items()) if name},
+        "topics": {name: kinds(some) for name, some in sorted(_split_by(grades, topic).items()) if name},
         "all": aggregate(grades), "judges": sorted({trace.model for trace in traces}),
         "templates": sorted({trace.template_id for trace in traces}),
         "self_judging": sum("self_judging" in grade.flags for grade in grades),
     }  # fmt: skip
 
 
-def _parted(grades: Sequence[GradeResult], by: Callable[[GradeResult], str]) -> dict[str, list[GradeResult]]:
+def _split_by(
+    grades: Sequence[GradeResult], by: Callable[[GradeResult], str]
+) -> dict[str, list[GradeResult]]:
     return {key: [grade for grade in grades if by(grade) == key] for key in dict.fromkeys(map(by, grades))}
 
 
@@ -237,13 +245,13 @@ def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
     is the share of decided answers that a judge decided. Nuggets add `nugget_scores` and `labels`.
     """
     scores, n = np.array([g.score for g in grades], dtype=np.float64), len(grades)
-    missing, known = int(np.isnan(scores).sum()), float(np.nansum(scores))
+    missing, total = int(np.isnan(scores).sum()), float(np.nansum(scores))
     decided = [grade for grade in grades if grade.status in DECIDED]
     kinds = {grade.kind for grade in grades}
-    why = "several kinds" if len(kinds) > 1 else LOW if n and n - missing < LEAST_COVERAGE * n else ""
+    withheld = "several kinds" if len(kinds) > 1 else LOW if n and n - missing < LEAST_COVERAGE * n else ""
     return {
-        "n": n, "accuracy": _withheld(n - missing, why) if why else _rate(grades, scores),
-        "lower": known / n if len(kinds) == 1 else None, "upper": (known + missing) / n if len(kinds) == 1 else None,
+        "n": n, "accuracy": _withheld(n - missing, withheld) if withheld else _rate(grades, scores),
+        "lower": total / n if len(kinds) == 1 else None, "upper": (total + missing) / n if len(kinds) == 1 else None,
         "coverage": _rate(grades, ~np.isnan(scores)),
         "by_judge": _rate(decided, [grade.method != "deterministic" for grade in decided]),
         "statuses": _counts(grade.status for grade in grades), "reasons": _counts(grade.reason for grade in grades),
@@ -258,8 +266,8 @@ def _rate(grades: Sequence[GradeResult], values: Any) -> dict[str, Any]:
     return rate(np.asarray(values, dtype=np.float64), groups).json()
 
 
-def _withheld(n: int, why: str) -> dict[str, Any]:
-    return {"value": None, "n": n, "ci": None, "withheld": why}
+def _withheld(n: int, reason: str) -> dict[str, Any]:
+    return {"value": None, "n": n, "ci": None, "withheld": reason}
 
 
 def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
@@ -275,11 +283,16 @@ def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
 
     means = {}
     for name in NUGGET_SCORES:
-        asked = [score for grade in grades if (score := score_of(grade, name))["n"]]
-        read = np.array([score["value"] for score in asked if score["value"] is not None], dtype=np.float64)
-        mean = rate(read).json() if len(read) >= LEAST_COVERAGE * len(asked) else _withheld(len(read), LOW)
-        ends = {end: float(np.mean([s[end] for s in asked])) if asked else None for end in ("lower", "upper")}
-        means[name] = {**mean, "asked": len(asked), **ends}
+        scores = [score for grade in grades if (score := score_of(grade, name))["n"]]
+        values = np.array(
+            [score["value"] for score in scores if score["value"] is not None], dtype=np.float64
+        )
+        enough = len(values) >= LEAST_COVERAGE * len(scores)
+        mean = rate(values).json() if enough else _withheld(len(values), LOW)
+        ends = {
+            end: float(np.mean([s[end] for s in scores])) if scores else None for end in ("lower", "upper")
+        }
+        means[name] = {**mean, "asked": len(scores), **ends}
     labels = _counts(nugget.label or "unread" for grade in grades for nugget in grade.nuggets)
     return {"labels": labels, "nugget_scores": means}
 

@@ -13,7 +13,7 @@ from typing import Any
 from robustify.base.errors import AuthorisationError, DataError
 from robustify.base.key_file import ID_PREFIX
 from robustify.freeform.grade.numbers import whole_quantity
-from robustify.freeform.grade.worded import plain_words
+from robustify.freeform.grade.text_rules import plain_words
 from robustify.freeform.schema import RUBRICS, AnswerRow, FreeItem, Kind, Nugget
 from robustify.items.item import MOST, Item
 from robustify.judging.cloze import exclusion
@@ -43,7 +43,8 @@ def _text(row: Row, name: str, default: str | None = None) -> str:
     value = default if value is None else value
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         fault = "is missing" if value is None else "is neither text nor a number"
-        raise DataError(f"The field `{name}` {fault}. Expected one of the fields {', '.join(_names(name))}.")
+        line = f"The field `{name}` {fault}. Expected one of the fields {', '.join(_names(name))}."
+        raise DataError(line, code="missing-field" if value is None else "unfit-field")
     return str(value)
 
 
@@ -55,7 +56,9 @@ def _list(row: Row, name: str) -> list[Any]:
     value = _value(row, name)
     value = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(value, list | None):
-        raise DataError(f"The field `{name}` is not a list. Write its values as a list.")
+        raise DataError(
+            f"The field `{name}` is not a list. Write its values as a list.", code="field-not-a-list"
+        )
     return value or []
 
 
@@ -70,19 +73,22 @@ def _nuggets(row: Row, name: str) -> tuple[Nugget, ...]:
         len({plain_words(nugget.text) for nugget in nuggets}), len({nugget.id for nugget in nuggets})
     ) < len(nuggets):
         fault = f"Two of {len(nuggets)} nuggets repeat words or an ID"
-        raise DataError(f"{fault}. State each fact once, with its own ID.")
+        raise DataError(f"{fault}. State each fact once, with its own ID.", code="repeated-nugget")
     return tuple(nuggets)
 
 
 def _add(items: dict[str, FreeItem], item: FreeItem, what: str) -> None:
     if items.setdefault(item.id, item) != item:
-        raise DataError(f"The {what} from an earlier row with this ID. Use the same text, or a new ID.")
+        fault = f"The {what} from an earlier row with this ID. Use the same text, or a new ID."
+        raise DataError(fault, code="conflicting-rows")
 
 
 def _refuse_restricted(row: Row) -> None:
     if row.get("restricted") or str(_value(row, "id") or "").startswith(ID_PREFIX):
         mend = "Add a `free:` block to the config of its adapter instead."
-        raise AuthorisationError(f"The rows belong to a restricted set. {mend}")
+        raise AuthorisationError(
+            f"The rows belong to a restricted set. {mend}", code="rows-of-restricted-set"
+        )
 
 
 def read_items(path: Path) -> list[FreeItem]:
@@ -95,7 +101,7 @@ def read_items(path: Path) -> list[FreeItem]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class AnsweredItems:
     """Items with their answers or passages. `left_out` counts the skipped rows by reason."""
 
     items: Sequence[FreeItem]
@@ -103,13 +109,13 @@ class Rows:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_answers(
+def read_predictions(
     paths: Sequence[Path], items: Sequence[FreeItem], *, restricted: bool = False
 ) -> Sequence[AnswerRow]:
     """Read predictions with question IDs and model names. With `restricted`, models are numbered, because any word of a row
     may be text of the set."""
     rows = [row for path in paths for row in read_jsonl(path, _prediction)]
-    return _with_safe_names(Rows(items, rows), numbered=restricted).answers
+    return _with_safe_names(AnsweredItems(items, rows), numbered=restricted).answers
 
 
 def _prediction(row: Row) -> AnswerRow:
@@ -117,14 +123,14 @@ def _prediction(row: Row) -> AnswerRow:
     return AnswerRow(_text(row, "item_id"), _text(row, "model", "model"), text, finish_reason=finish)
 
 
-def _public(rows: Rows, files: Sequence[Path]) -> Rows:
+def _public(rows: AnsweredItems, files: Sequence[Path]) -> AnsweredItems:
     enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in rows.items)
     as_items = [Item(i.id, i.question, choices, 0) for i, choices in zip(rows.items, enough, strict=True)]
     require_ordinary_files("items", as_items, files)
     return _with_safe_names(rows)
 
 
-def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
+def _with_safe_names(rows: AnsweredItems, *, numbered: bool = False) -> AnsweredItems:
     """Replace names that may be item text: models become `model 1`, and topics become ""."""
     texts = {text.casefold() for i in rows.items for text in (i.question, i.reference, *i.options)}
     texts |= {answer.text.casefold() for answer in rows.answers}
@@ -141,10 +147,12 @@ def _with_safe_names(rows: Rows, *, numbered: bool = False) -> Rows:
     }
     items = [replace(item, topic=item.topic if item.topic in kept else "") for item in rows.items]
     answers = [replace(answer, model=safe_names[answer.model]) for answer in rows.answers]
-    return Rows(items, answers, rows.left_out)
+    return AnsweredItems(items, answers, rows.left_out)
 
 
-def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False) -> Rows:
+def read_rows(
+    paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False
+) -> AnsweredItems:
     """Read predictions and their questions, which are in an items file or in the same rows. Raise `DataError` if a row does
     not fit, and `AuthorisationError` if a row belongs to a restricted set."""
     items: dict[str, FreeItem] = {}
@@ -158,7 +166,7 @@ def read_rows(paths: Sequence[Path], items_file: Path | None, *, options_shown: 
     answers = [row for path in paths for row in read_jsonl(path, _prediction if items_file else read)]
     questions = read_items(items_file) if items_file else list(items.values())
     questions = [with_options(item) for item in questions] if options_shown else questions
-    return _public(Rows(questions, answers), [*paths, *([items_file] if items_file else [])])
+    return _public(AnsweredItems(questions, answers), [*paths, *([items_file] if items_file else [])])
 
 
 def _question(row: Row) -> FreeItem:
@@ -181,15 +189,16 @@ def _question(row: Row) -> FreeItem:
     if isinstance(chosen, NoPick):
         raise DataError(
             f"The answer names none of the {len(options)} options ({chosen.reason}). Expected options as (A) ..., (B) ... "
-            "in the question or in `options`, and the letter or text of one as the answer."
+            "in the question or in `options`, and the letter or text of one as the answer.",
+            code="answer-names-no-option",
         )
     common |= {"options": options, "correct": chosen.index, "options_shown": True}
     return FreeItem(name, stem, "short_text", options[chosen.index], **common)
 
 
-def read_nugget_rows(path: Path) -> Rows:
+def read_nugget_rows(path: Path) -> AnsweredItems:
     """Read queries, passages and nuggets. A nugget is a text, or an object with a text and optional ID and importance.
-    Passages of the same query are one group. Rows without nuggets are counted in `left_out`."""
+    Passages of the same query are one group. AnsweredItems without nuggets are counted in `left_out`."""
     counts: Counter[tuple[str, str]] = Counter()
     items: dict[str, FreeItem] = {}
 
@@ -213,14 +222,15 @@ def read_nugget_rows(path: Path) -> Rows:
     rows = read_jsonl(path, read)
     answers = [row for row in rows if row is not None]
     none = len(rows) - len(answers)
-    return _public(Rows(list(items.values()), answers, {"no_nuggets": none} if none else {}), [path])
+    return _public(AnsweredItems(list(items.values()), answers, {"no_nuggets": none} if none else {}), [path])
 
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
     """Attach to each item the nuggets listed under its ID."""
     facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
     if unknown := len(facts.keys() - {item.id for item in items}):
-        raise DataError(f"{path.name} has {unknown} unknown item IDs. Remove these IDs, or add their items.")
+        fault = f"{path.name} has {unknown} unknown item IDs. Remove these IDs, or add their items."
+        raise DataError(fault, code="unknown-item-ids")
     return [replace(item, nuggets=facts.get(item.id, item.nuggets)) for item in items]
 
 

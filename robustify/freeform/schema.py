@@ -44,9 +44,11 @@ class Nugget(HoldsText):
     def __post_init__(self) -> None:
         words = len(self.text.split())
         if not 1 <= words <= LONGEST_NUGGET:
-            raise DataError(f"A nugget has {words} words. Expected 1 to {LONGEST_NUGGET}.")
+            fault = f"A nugget has {words} words. Expected 1 to {LONGEST_NUGGET}."
+            raise DataError(fault, code="unfit-nugget-length")
         if self.importance not in ("vital", "okay"):
-            raise DataError("A nugget has an unknown importance. Expected vital or okay.")
+            fault = "A nugget has an unknown importance. Expected vital or okay."
+            raise DataError(fault, code="unknown-importance")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,7 +75,8 @@ class FreeItem(HoldsText):
 
     def __post_init__(self) -> None:
         if not self.id or not self.question.strip():
-            raise DataError("An item has an empty ID or question. Both are required.")
+            fault = "An item has an empty ID or question. Both are required."
+            raise DataError(fault, code="empty-id-or-question")
 
     @property
     def asked(self) -> str:
@@ -156,7 +159,8 @@ class GradeResult(HoldsText):
 
     def __post_init__(self) -> None:
         if (self.score is not None) != (self.status in DECIDED):
-            raise DataError(f"A grade with status {self.status} cannot have score {self.score}.")
+            fault = f"A grade with status {self.status} cannot have score {self.score}."
+            raise DataError(fault, code="score-against-status")
 
     def json(self) -> dict[str, Any]:
         """Return the grade as one JSON row."""
@@ -169,13 +173,15 @@ _READER = TypeAdapter(GradeResult)
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
     """Build a grade from its JSON object. Raise `DataError` if the object is not a grade."""
     if row.get("schema") != SCHEMA:
-        raise DataError("The row is not a grade. Expected a row of free.jsonl, of a run or `free grade`.")
+        fault = "The row is not a grade. Expected a row of free.jsonl, of a run or `free grade`."
+        raise DataError(fault, code="not-a-grade")
     try:
         return _READER.validate_python({name: x for name, x in row.items() if name != "schema"})
     except ValidationError as error:
         # Field names are safe to print, but values may be item text.
         names = dict.fromkeys(str(fault["loc"][0]) for fault in error.errors(include_input=False))
-        raise DataError(f"The grade has missing or invalid fields: {', '.join(names)}.") from None
+        fault = f"The grade has missing or invalid fields: {', '.join(names)}."
+        raise DataError(fault, code="invalid-grade") from None
 
 
 # Settings
@@ -258,17 +264,22 @@ class FreeSettings(Settings):
             match row:
                 case {"template": str(name), "reply": str(reply)} if reply.strip():
                     return self.template_named(name), row
-            raise DataError("The row is not an example. Expected template, reply, and its other variables.")
+            fault = "The row is not an example. Expected template, reply, and its other variables."
+            raise DataError(fault, code="not-an-example")
 
         return read_jsonl(Path(self.examples), solved) if self.examples else []
 
     def solved(self, template: PromptTemplate, given: Mapping[str, object]) -> list[Message]:
         """Return the examples of a judge's template as turns of a conversation. `given` are variables that all share."""
         turns = list[Message]()
-        for at, (of, row) in enumerate(self._solved):
-            if of.name == template.name:
-                own = {"num_nuggets": len(row.get("nuggets", ())), "nonce": f"example:{at}", **row}
-                turns += [rendered(template, {**given, **own})[-1], Message("assistant", row["reply"])]
+        for number, (example_template, example) in enumerate(self._solved):
+            if example_template.name == template.name:
+                n_nuggets = len(example.get("nuggets", ()))
+                variables = {"num_nuggets": n_nuggets, "nonce": f"example:{number}", **example}
+                turns += [
+                    rendered(template, {**given, **variables})[-1],
+                    Message("assistant", example["reply"]),
+                ]
         return turns
 
     def judged_by(self, kind: GradedKind) -> PromptTemplate:

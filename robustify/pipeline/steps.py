@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from robustify.base.errors import AuthorisationError, UsageError
-from robustify.freeform.running import FreeResponse, prompts_in_words, require_free
+from robustify.freeform.free_run import FreeResponse, prompts_in_words, require_free
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template

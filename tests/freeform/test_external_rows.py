@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import AuthorisationError, DataError
-from robustify.freeform.questions import read_answers, read_items, read_nugget_rows, with_facts
-from robustify.freeform.running import prompt_of
+from robustify.freeform.free_run import prompt_of
+from robustify.freeform.questions import read_items, read_nugget_rows, read_predictions, with_facts
 from robustify.freeform.schema import FreeSettings
 from tests.freeform.scripted import QUESTIONS, SHOWN
 from tests.support.fake_logs import jsonl
@@ -64,15 +64,15 @@ def test_options_are_found_in_a_question(tmp_path: Path, text: str, options: tup
 def test_predictions_are_read_from_a_table_and_from_lines(tmp_path: Path) -> None:
     table = tmp_path / "p.csv"
     table.write_text('config,question_id,type,predicted,correct\nBase,1,mcq,"two\nlines",B\nTuned,1,mcq,,B\n')
-    assert [(a.item_id, a.model, a.text) for a in read_answers([table], [])] == [
+    assert [(a.item_id, a.model, a.text) for a in read_predictions([table], [])] == [
         ("1", "Base", "two\nlines"),
         ("1", "Tuned", ""),
     ]
     lines = jsonl(tmp_path / "p.jsonl", [{"id": 2, "text": "8 m", "finish_reason": "length"}])
-    (answer,) = read_answers([lines], [])
+    (answer,) = read_predictions([lines], [])
     assert (answer.item_id, answer.model, answer.finish_reason) == ("2", "model", "length")
     with pytest.raises(DataError, match="field `prediction` is missing"):
-        read_answers([jsonl(tmp_path / "p.jsonl", [{"id": 2, "said": "8 m"}])], [])
+        read_predictions([jsonl(tmp_path / "p.jsonl", [{"id": 2, "said": "8 m"}])], [])
 
 
 def test_rows_of_a_restricted_set_come_in_by_its_adapter_alone(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from robustify.base.errors import DataError, ModelError, UsageError
+from robustify.freeform.free_run import require_free
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.running import require_free
 from robustify.freeform.schema import FreeSettings
 from robustify.items.item import Item
 from robustify.items.prompt_templates import Message

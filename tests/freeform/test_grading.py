@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import DataError, UsageError
+from robustify.freeform.free_run import generate, prompt_of
 from robustify.freeform.grade.graders import grade_answer, grade_answers
 from robustify.freeform.questions import convert_item
-from robustify.freeform.running import generate, prompt_of
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, Nugget
 from robustify.models.replies import Replies
 from robustify.reading.loaders import Source, load

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from robustify.base.errors import AuthorisationError, DataError, ModelError, UsageError
+from robustify.freeform.free_run import require_free
 from robustify.freeform.llm_judge.judges import (
     CachedJudge,
     Call,
@@ -17,7 +18,6 @@ from robustify.freeform.llm_judge.judges import (
     JudgeCallError,
     ask_labels,
 )
-from robustify.freeform.running import require_free
 from robustify.freeform.schema import FreeItem, FreeSettings, JudgeSettings, Nugget
 from robustify.items.prompt_templates import Message, prompt_sha256
 from robustify.models.replies import Replies, reply_key

@@ -9,9 +9,15 @@ from decimal import Decimal
 from string import ascii_uppercase
 from typing import Any
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, Notice, UsageError
 from robustify.freeform.grade.numbers import find_numeric
-from robustify.freeform.grade.worded import Ruling, find_choice, find_explanation, said, shown_answer
+from robustify.freeform.grade.text_rules import (
+    Ruling,
+    extract_answer,
+    find_choice,
+    find_explanation,
+    shown_answer,
+)
 from robustify.freeform.llm_judge.judges import Judge, ask_labels, judged_reply, messages_of, verdict_of
 from robustify.freeform.llm_judge.verdicts import SUPPORT
 from robustify.freeform.schema import (
@@ -49,23 +55,21 @@ def grade_answer(
         if judge is None or mode == "deterministic":
             return _blank(item, row.model, "needs_judge", "nuggets_need_a_judge")
         return grade_nuggets(item, row.text, judge, settings, row.model)
-    found = _by_rules(item, row.text, settings).graded(item, row.model, item.kind, grader)
+    ruled = _by_rules(item, row.text, settings).graded(item, row.model, item.kind, grader)
     if item.kind == "numeric":
-        found = replace(found, tolerance={"rel": str(settings.rel_tol), "abs": str(settings.abs_tol)})
-    undecided, closed = (
-        found.status == "needs_judge",
-        found.status not in ("scored", "no_answer", "needs_judge"),
-    )
-    closed = closed or found.reason == "empty" or (mode == "auto" and not undecided)
+        ruled = replace(ruled, tolerance={"rel": str(settings.rel_tol), "abs": str(settings.abs_tol)})
+    undecided = ruled.status == "needs_judge"
+    closed = ruled.status not in ("scored", "no_answer", "needs_judge") or ruled.reason == "empty"
+    closed = closed or (mode == "auto" and not undecided)
     if judge is None or mode == "deterministic" or closed:
-        return found
-    blank = replace(found, status="needs_judge", score=None, verdict=None, det_verdict=found.verdict)
+        return ruled
+    blank = replace(ruled, status="needs_judge", score=None, verdict=None, det_verdict=ruled.verdict)
     template, shown = settings.judged_by(item.kind), _shown(item, row.text, settings)
     word = judged_reply(blank, judge, template, shown, settings)
     if mode == "both" and not undecided:
-        differs = word.score is not None and word.score != found.score
+        differs = word.score is not None and word.score != ruled.score
         flags = (*word.flags, "judge_disagrees") if differs else word.flags
-        return replace(found, det_verdict=found.verdict, judge=word.judge, flags=flags)
+        return replace(ruled, det_verdict=ruled.verdict, judge=word.judge, flags=flags)
     return word
 
 
@@ -73,7 +77,8 @@ def require_grading(settings: FreeSettings, judge: object) -> str:
     """Return the grading mode. Raise `UsageError` if it needs a judge and none is given, or packages are missing."""
     require_packages()
     if judge is None and settings.who in ("judge", "both"):
-        raise UsageError(f"Mode {settings.who} needs a judge. Use --judge, or `judge:` in the free block.")
+        fault = f"Mode {settings.who} needs a judge. Use --judge, or `judge:` in the free block."
+        raise UsageError(fault, code="mode-needs-judge")
     return settings.who
 
 
@@ -110,9 +115,11 @@ def grade_answers(
     for n, row in enumerate(answers, start=1):
         first = seen.setdefault((row.item_id, row.model), n)
         if row.item_id not in by_id:
-            faults.append(f"answer {n}: its item is not in this set. Expected the ID of one of its items.")
+            fault = f"answer {n}: its item is not in this set. Expected the ID of one of its items."
+            faults.append(Notice(fault, code="answer-to-unknown-item"))
         elif first != n:
-            faults.append(f"answer {n}: repeats the model and item of answer {first}. Expected only one.")
+            fault = f"answer {n}: repeats the model and item of answer {first}. Expected only one."
+            faults.append(Notice(fault, code="repeated-answer"))
     if faults:
         raise DataError.gather(faults)
     out = []
@@ -135,7 +142,7 @@ def grade_nuggets(
     """Grade an answer by how many of its item's nuggets (facts) it supports. Raise `UsageError` if the template
     lacks the format, and `ModelError` if the judge can never be called."""
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
-    written, text = chosen.label_format(settings.format_type), said(answer)
+    written, text = chosen.label_format(settings.format_type), extract_answer(answer)
     if isinstance(text, Ruling):
         # A judge may still read an answer that is too long for the rules.
         if text.status != "scored":
@@ -149,17 +156,17 @@ def grade_nuggets(
             batch = [nugget.text for nugget in nuggets[start : start + settings.batch_size]]
             variables = {"query": item.question, "passage": text, "nuggets": batch, "num_nuggets": len(batch)}
             messages = messages_of(settings, chosen, {**variables, "format_type": written}, item.id)
-            asked = ask_labels(judge, messages, len(batch), settings, vote, written)
-            cast[-1] += zip(asked.labels, asked.error_types, strict=True)
-            attempts += asked.attempts
-    votes = tuple(None if any(error for _, error in one) else "read" for one in cast)
+            reply = ask_labels(judge, messages, len(batch), settings, vote, written)
+            cast[-1] += zip(reply.labels, reply.error_types, strict=True)
+            attempts += reply.attempts
+    votes = tuple(None if any(error for _, error in vote) else "read" for vote in cast)
     own = judge.name == model
     trace = JudgeTrace(judge.name, chosen.id, chosen.sha256, tuple(attempts), votes, None, own)
     graded = []
-    for nugget, (one, *others) in zip(nuggets, zip(*cast, strict=True), strict=True):
-        label, error = one
-        if others:
-            label, _, error = majority_vote([label for label, _ in (one, *others)])
+    for nugget, nugget_votes in zip(nuggets, zip(*cast, strict=True), strict=True):
+        label, error = nugget_votes[0]
+        if len(nugget_votes) > 1:
+            label, _, error = majority_vote([label for label, _ in nugget_votes])
         graded.append(NuggetGrade(nugget.id, nugget.importance, label, error))
     scores, name = score_nuggets(graded), settings.nugget_score
     value = scores[name]["value"]
@@ -200,11 +207,11 @@ def score_nuggets(nuggets: Sequence[NuggetGrade]) -> dict[str, dict[str, Any]]:
 
 
 def _mean(labels: Sequence[tuple[str | None, float]], strict: bool) -> dict[str, Any]:
-    whole = sum(weight for _, weight in labels)
-    if not whole:
+    total_weight = sum(weight for _, weight in labels)
+    if not total_weight:
         return {"value": None, "lower": None, "upper": None, "n": 0}
     credit = {label: float(x == 1) if strict else x for label, x in SUPPORT.items()}
-    known = sum(credit.get(label, 0.0) * weight for label, weight in labels if label is not None)
+    total_credit = sum(credit.get(label, 0.0) * weight for label, weight in labels if label is not None)
     missing = sum(weight for label, weight in labels if label is None)
-    lower, upper = known / whole, (known + missing) / whole
+    lower, upper = total_credit / total_weight, (total_credit + missing) / total_weight
     return {"value": None if missing else lower, "lower": lower, "upper": upper, "n": len(labels)}

@@ -11,7 +11,14 @@ from decimal import Context, Decimal, DecimalException, localcontext
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from robustify.freeform.grade.worded import Ruling, core_texts, plain_text, plain_words, said, shared_ruling
+from robustify.freeform.grade.text_rules import (
+    Ruling,
+    core_texts,
+    extract_answer,
+    plain_text,
+    plain_words,
+    shared_ruling,
+)
 from robustify.freeform.schema import FreeItem
 
 LONGEST = 200
@@ -62,11 +69,11 @@ def read_quantity(text: str) -> Amount | None:
     if number is None or "π" in plain:
         return None
     unit = number["unit"].strip()
-    known = parse_unit(unit) if unit else None
-    if unit and known is None and not unit.isalpha():
+    parsed_unit = parse_unit(unit) if unit else None
+    if unit and parsed_unit is None and not unit.isalpha():
         return None
     try:
-        return Amount(tuple(_value(number, digits) for digits in _readings(number)), known, unit)
+        return Amount(tuple(_value(number, digits) for digits in _readings(number)), parsed_unit, unit)
     except ArithmeticError:
         return None
 
@@ -165,7 +172,7 @@ _APART = re.compile(
     r"(hertz|revolutions_per_minute|radian|degree|becquerel|gray|sievert|percent|ppm|decibel|newton|candela|lumen|count|turn)\b"
 )
 """Units that pint converts freely into others and a reader does not: 1 Hz is no 1 rad/s, and a torque is no energy."""
-_KNOWN = re.compile(
+_COMMON = re.compile(
     r"(?:[a-z]{2,5})?(?:meter|gram|second|minute|hour|day|week|ampere|volt|newton|joule|watt|hertz|pascal|ohm|mole|kelvin"
     r"|liter|foot|inch|coulomb|degree_Celsius|bar|horsepower|tesla|watt_hour)"
 )
@@ -174,25 +181,27 @@ _KNOWN = re.compile(
 
 def whole_quantity(reference: str) -> Amount | None:
     """Read a reference as one quantity, with an optional leading `x =` or `~`. Return None if it is anything else."""
-    found = read_quantity(_BEFORE_REFERENCE.sub("", reference[:1000]))
-    return None if found is None or (found.written and found.unit is None) else found
+    amount = read_quantity(_BEFORE_REFERENCE.sub("", reference[:1000]))
+    return None if amount is None or (amount.written and amount.unit is None) else amount
 
 
 def find_numeric(item: FreeItem, answer: str, rel: Decimal, absolute: Decimal) -> Ruling:
     """Decide whether an answer gives an item's reference number, within a tolerance of `max(rel * |reference|, absolute)`.
     An answer that is nearer to another option is wrong. Never raises because of a text."""
-    known, unit = whole_quantity(item.reference), parse_unit(item.unit) if item.unit else None
-    if known is None or (item.unit and unit is None):
+    reference, unit = whole_quantity(item.reference), parse_unit(item.unit) if item.unit else None
+    if reference is None or (item.unit and unit is None):
         return Ruling("reference_is_no_quantity", status="reference_error")
-    text = said(answer)
+    text = extract_answer(answer)
     if isinstance(text, Ruling):
         return text
-    value, others = known.values[0], map(whole_quantity, item.options)
-    rivals = {one.values[0] for one in others if one is not None and one.unit == known.unit} - {value}
+    value, others = reference.values[0], map(whole_quantity, item.options)
+    rivals = {other.values[0] for other in others if other is not None and other.unit == reference.unit} - {
+        value
+    }
     with localcontext(CONTEXT):
-        within = max(rel * abs(value), absolute)
-    wanted = unit if known.unit is None else known.unit
-    return shared_ruling(text, _Comparison(value, wanted, within, rivals, item.question).find)
+        tolerance = max(rel * abs(value), absolute)
+    wanted = unit if reference.unit is None else reference.unit
+    return shared_ruling(text, _Comparison(value, wanted, tolerance, rivals, item.question).find)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -212,8 +221,8 @@ class _Comparison:
             if named and named["name"] and not self._asks_for(named["name"]):
                 return Ruling("equations", None, claim)
             value = named["value"].strip() if named else core
-            if (found := read_quantity(value)) is not None:
-                return self._compared(found, value)
+            if (amount := read_quantity(value)) is not None:
+                return self._rule(amount, value)
         return Ruling("no_number", None, claim)
 
     def _asks_for(self, name: str) -> bool:
@@ -225,11 +234,11 @@ class _Comparison:
             off = abs(value - self.reference)
             return off <= self.within and all(abs(value - rival) >= off for rival in self.rivals)
 
-    def _compared(self, found: Amount, raw: str) -> Ruling:
-        (value, *others), flags = found.values, tuple[str, ...]()
-        unit, wanted, percent = found.unit, self.unit, registry().percent
+    def _rule(self, amount: Amount, raw: str) -> Ruling:
+        (value, *others), flags = amount.values, tuple[str, ...]()
+        unit, wanted, percent = amount.unit, self.unit, registry().percent
         words = plain_words(self.question)
-        if found.written and unit is None and (wanted is not None or found.written.casefold() not in words):
+        if amount.written and unit is None and (wanted is not None or amount.written.casefold() not in words):
             return Ruling("words_around", None, raw)
         if unit == wanted or (unit is None and wanted is None):
             pass
@@ -245,7 +254,7 @@ class _Comparison:
             flags = ("unit_assumed",)
         elif wanted is None:
             return Ruling("unit_not_asked", None, raw)
-        elif _plainly(found) and unit.dimensionality != wanted.dimensionality and _known(wanted):
+        elif _is_unmistakable(amount) and unit.dimensionality != wanted.dimensionality and _is_common(wanted):
             return Ruling("unit_mismatch", 0.0, raw)
         elif (converted := _converted(value, unit, wanted)) is None:
             return Ruling("unit_unclear", None, raw)
@@ -255,7 +264,12 @@ class _Comparison:
             return Ruling("within_tolerance", 1.0, raw, flags)
         if any(self._accepts(other) for other in self._other_readings(value, others, unit)):
             return Ruling("other_reading", None, raw)
-        if unit != wanted and unit is not None and unit != percent and not (_known(unit) and _known(wanted)):
+        if (
+            unit != wanted
+            and unit is not None
+            and unit != percent
+            and not (_is_common(unit) and _is_common(wanted))
+        ):
             return Ruling("unit_unclear", None, raw)
         if not self.within and not self.reference:
             return Ruling("zero_reference_needs_abs", 0.0, raw, flags)
@@ -269,23 +283,25 @@ class _Comparison:
             yield from (sign * value.scaleb(shift + more, CONTEXT) for more in (-1, 0, 1) for sign in (1, -1))
 
 
-def _known(unit: Any) -> bool:
-    return all(_KNOWN.fullmatch(name) for name in unit._units)
+def _is_common(unit: Any) -> bool:
+    return all(_COMMON.fullmatch(name) for name in unit._units)
 
 
-def _plainly(found: Amount) -> bool:
+def _is_unmistakable(amount: Amount) -> bool:
     # "m" may be metres or minutes.
-    return _known(found.unit) and (len(found.written) > 1 or found.written in "sVNJW")
+    return _is_common(amount.unit) and (len(amount.written) > 1 or amount.written in "sVNJW")
 
 
 def _converted(value: Decimal, unit: Any, wanted: Any) -> Decimal | None:
     # A difference of 18 °F is one of 10 °C, and a temperature of 18 °F is not.
-    one, other = str(unit), str(wanted)
-    if {one, other} & {*_TEMPERATURES} or {*_APART.findall(one)} != {*_APART.findall(other)}:
+    unit_name, wanted_name = str(unit), str(wanted)
+    if {unit_name, wanted_name} & {*_TEMPERATURES}:
+        return None
+    if {*_APART.findall(unit_name)} != {*_APART.findall(wanted_name)}:
         return None
     try:
-        made = Decimal(f"{registry().Quantity(float(value), unit).to(wanted).magnitude:.12g}")
+        converted = Decimal(f"{registry().Quantity(float(value), unit).to(wanted).magnitude:.12g}")
     # pint's own errors derive from these. None of them means that the answer is wrong.
     except (ArithmeticError, AttributeError, TypeError, ValueError, DecimalException):
         return None
-    return made if made.is_finite() else None
+    return converted if converted.is_finite() else None

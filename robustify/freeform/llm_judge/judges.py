@@ -90,10 +90,10 @@ class CachedJudge:
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
         """Return the cached reply, or call the judge. Failed calls are not cached, so the next run repeats them."""
-        asked = {name: value for name, value in asdict(call).items() if value is not None}
-        key = reply_key("judge", self.name, self._origin, prompt_sha256(messages), asked)
-        if (said := self._kept.get(key)) is not None:
-            return Completion(said["text"], said.get("finish_reason"), _counts(said.get("usage")))
+        parameters = {name: value for name, value in asdict(call).items() if value is not None}
+        key = reply_key("judge", self.name, self._origin, prompt_sha256(messages), parameters)
+        if (cached := self._kept.get(key)) is not None:
+            return Completion(cached["text"], cached.get("finish_reason"), _counts(cached.get("usage")))
         reply = self._judge.complete(messages, call)
         self._kept.put([(key, {**asdict(reply), "usage": dict(reply.usage)})])
         return reply
@@ -108,8 +108,10 @@ class HttpJudge:
         given = judge.model_dump(include={"model", "base_url", "api_key_env"})
         settings = OpenAIModel(name="judge", engine="openai", retries=retries, **given)
         if restricted and host_of(judge.base_url) is not None:
-            mend = "Serve the model on 127.0.0.1."
-            raise AuthorisationError(f"The set is restricted, but the judge is not on this machine. {mend}")
+            fault = (
+                "The set is restricted, but the judge is not on this machine. Serve the model on 127.0.0.1."
+            )
+            raise AuthorisationError(fault, code="judge-elsewhere")
         self.name = judge.model
         self._client, self._takes_schemas = Client(settings, check_name=False), True
 
@@ -168,8 +170,8 @@ def refuse_self_judging(judge: JudgeSettings | None, answers: Sequence[AnswerRow
     """Raise `ModelError` if the judge wrote one of the answers and its settings forbid this."""
     own = sum(answer.model == judge.model for answer in answers) if judge and judge.forbid_self else 0
     if judge and own:
-        mend = "Use another judge, or set `forbid_self: false`."
-        raise ModelError(f"The judge {judge.model} wrote {own} of the answers. {mend}")
+        fault = f"The judge {judge.model} wrote {own} of the answers."
+        raise ModelError(f"{fault} Use another judge, or set `forbid_self: false`.", code="self-judging")
 
 
 # Calls with retries and votes
@@ -267,7 +269,8 @@ def judged_reply(
     """Grade an answer with the judge. The result has a score, or the error that left it unscored. Raise `UsageError` if the
     template reads neither a score nor a verdict."""
     if template.reads not in ("score", "verdict"):
-        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a template in grader/.")
+        line = f"Template {template.id} asks for {template.reads}. Choose a template in grader/."
+        raise UsageError(line, code="template-of-another-kind")
     by_verdict = template.reads == "verdict"
     scale = (settings.scale if result.kind == "explanation" else None) or template.scale or "binary"
     wanted = [*VERDICTS] if by_verdict else [f"{score:g}" for score in SCALES[scale]]

@@ -32,7 +32,7 @@ _SPELLINGS = {
     **dict.fromkeys(["supported", "supports", "fully_supported", "full_support", "fully_support"], "support"),
     **dict.fromkeys(["not_supported", "no_support", "unsupported", "does_not_support", "not_supports"], "not_support"),
     "partial": "partial_support", "partial_supported": "partial_support",
-    **{f"{how}_{word}": "partial_support" for how in ("partly", "partially") for word in ("support", "supported")},
+    **{f"{degree}_{word}": "partial_support" for degree in ("partly", "partially") for word in ("support", "supported")},
     "partially_supports": "partial_support",
 }  # fmt: skip
 _EDGES = " \t\r\n\"'`*_.\u201c\u201d\u2018\u2019\u00ab\u00bb\u201a\u201e"
@@ -58,8 +58,8 @@ def _folded(text: str) -> str:
 
 
 def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
-    found = _SPELLINGS.get(_folded(entry)) if isinstance(entry, str) and len(entry) <= 160 else None
-    return found if found in among else None
+    label = _SPELLINGS.get(_folded(entry)) if isinstance(entry, str) and len(entry) <= 160 else None
+    return label if label in among else None
 
 
 # Scores and verdicts
@@ -68,7 +68,8 @@ def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
 def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
     """Parse the score of a reply in linear time. Never raises because of its text."""
     if scale not in SCALES:
-        raise UsageError(f"The scale {scale!r} is unknown. Expected one of {', '.join(SCALES)}.")
+        fault = f"The scale {scale!r} is unknown. Expected one of {', '.join(SCALES)}."
+        raise UsageError(fault, code="unknown-scale")
 
     def score(value: Any) -> float | None:
         if isinstance(value, bool):
@@ -92,26 +93,26 @@ def _parsed(
     text, fault = readable(response)
     if fault is not None:
         return Reading(None, fault)
-    found, left_open = structures(text)
-    given = [(one, values) for one in found if (values := _values(one.value, key))]
+    parsed, left_open = structures(text)
+    with_key = [(structure, values) for structure in parsed if (values := _values(structure.value, key))]
     # An object that names the key may still be open at the end.
-    cut = any(text[at] == "{" and f'"{key}"' in text[at : at + 20_000] for at in left_open)
-    whole = read(text.strip("*`_ \n")) if len(text) < 60 else None
-    if given:
-        last, values = given[-1]
+    cut = any(text[i] == "{" and f'"{key}"' in text[i : i + 20_000] for i in left_open)
+    value = read(text.strip("*`_ \n")) if len(text) < 60 else None
+    if with_key:
+        last, values = with_key[-1]
         # Values are equal if their spellings are equal (NaN equals NaN, and true is not 1).
-        others = [one for one, some in given[:-1] if {*map(repr, some)} != {repr(values[0])}]
+        others = [other for other, written in with_key[:-1] if {*map(repr, written)} != {repr(values[0])}]
         if cut or len({*map(repr, values)}) > 1 or contradicted(text, last, others):
             return Reading(None, "ambiguous")
         # The end of a value on a line is unknown: `Score: 0` may be the beginning of 0.75.
         fault = "truncation" if finish_reason == "length" and last.format == "yaml" else None
-        whole = read(values[0])
-        fault = fault or (unread if whole is None else None)
+        value = read(values[0])
+        fault = fault or (unread if value is None else None)
     elif cut or finish_reason == "length":
         fault = "truncation"
-    elif whole is None:
+    elif value is None:
         fault = "format_error"
-    return Reading(None if fault else whole, fault)
+    return Reading(None if fault else value, fault)
 
 
 def _values(value: Any, key: str) -> list[Any]:
@@ -135,49 +136,49 @@ def parse_labels_multi_format(
     """Parse the labels of a reply in linear time, preferably in the format `format_type`. Never raises because of its text.
     Raise `UsageError` if `expected_count` is below 1, or `format_type` is unknown."""
     if expected_count < 1:
-        raise UsageError(f"expected_count is {expected_count}. Expected at least 1.")
+        raise UsageError(f"expected_count is {expected_count}. Expected at least 1.", code="too-few-labels")
     if format_type not in FORMAT_TYPES:
-        raise UsageError(
-            f"format_type {format_type!r} is unknown. Expected one of {', '.join(FORMAT_TYPES)}."
-        )
+        expected = f"Expected one of {', '.join(FORMAT_TYPES)}."
+        raise UsageError(f"format_type {format_type!r} is unknown. {expected}", code="unknown-format")
     text, fault = readable(response)
     if fault is not None:
         return LabelParse(None, 0, None, fault)
     scanned, left_open = structures(text)
-    cut = finish_reason == "length" or any(text[at] == "[" for at in left_open)
+    cut = finish_reason == "length" or any(text[i] == "[" for i in left_open)
     if expected_count == 1 and _label(text.strip()):
         scanned = [Structure(0, len(text), [text.strip()], "csv")]
-    found = [(one, entries) for one in scanned if (entries := _labelled(one, expected_count))]
-    if not found:
+    with_labels = [(part, entries) for part in scanned if (entries := _label_entries(part, expected_count))]
+    if not with_labels:
         return LabelParse(None, 0, None, "truncation" if cut else "format_error")
-    own = [(one, entries) for one, entries in found if one.format == format_type]
-    *before, (last, entries) = own or found
-    others = [one for one, some in before if len(some) == expected_count and some != entries]
+    own = [(part, entries) for part, entries in with_labels if part.format == format_type]
+    *before, (last, entries) = own or with_labels
+    others = [part for part, labels in before if len(labels) == expected_count and labels != entries]
     if contradicted(text, last, others):
         return LabelParse(None, 0, last.format, "ambiguous")
-    return _aligned(entries, last.format, expected_count, cut)
+    return _align(entries, last.format, expected_count, cut)
 
 
-def _labelled(one: Structure, expected: int) -> list[Entry]:
+def _label_entries(structure: Structure, expected: int) -> list[Entry]:
     """Return each entry's number and label (None if it is no label), or [] if the structure cannot be the labels."""
-    entries = _entries(one.value)
-    read = [(index, _label(said)) for index, said in entries]
+    entries = _entries(structure.value)
+    read = [(index, _label(value)) for index, value in entries]
     # A JSON list of the right length is an answer, even if none of its texts is a label.
-    texts = one.format == "json" and [isinstance(said, str) for _, said in entries] == [True] * expected
-    return read if texts or any(label for _, label in read) else []
+    is_text = [isinstance(value, str) for _, value in entries]
+    is_list = structure.format == "json" and is_text == [True] * expected
+    return read if is_list or any(label for _, label in read) else []
 
 
-def _aligned(entries: Sequence[Entry], written: str, expected: int, cut: bool) -> LabelParse:
-    given = [index for index, _ in entries if index is not None]
+def _align(entries: Sequence[Entry], written: str, expected: int, cut: bool) -> LabelParse:
+    numbers = [index for index, _ in entries if index is not None]
     error: ErrorType | None = None
-    if len({*given}) < len(given):
+    if len({*numbers}) < len(numbers):
         error = "duplicate_index"
-    elif (not given and len(entries) != expected) or not {*given} <= {*range(1, expected + 1)}:
+    elif (not numbers and len(entries) != expected) or not {*numbers} <= {*range(1, expected + 1)}:
         error = "truncation" if cut and len(entries) < expected else "count_mismatch"
     if error is not None:
         return LabelParse(None, len(entries), written, error)
-    by_number = dict(entries) if given else {at: label for at, (_, label) in enumerate(entries, start=1)}
-    placed = [by_number.get(at) for at in range(1, expected + 1)]
+    by_number = dict(entries) if numbers else {n: label for n, (_, label) in enumerate(entries, start=1)}
+    placed = [by_number.get(n) for n in range(1, expected + 1)]
     if not all(placed):
         error = "unknown_label" if by_number.keys() >= {*range(1, expected + 1)} else "missing_index"
     return LabelParse(placed, sum(label is not None for label in placed), written, error)
@@ -191,12 +192,12 @@ def _entries(value: Any) -> list[Entry]:
     lists = [v for v in value.all(*_LISTS) if isinstance(v, list | Pairs)]
     if lists:
         return _entries(lists[0]) if len(lists) == 1 else []
-    by_number = [(_index(name), _entry(said)[1]) for name, said in value]
+    by_number = [(_index(name), _entry(member)[1]) for name, member in value]
     if value and all(index is not None for index, _ in by_number):
         return by_number
     # An object of facts and labels is in the order of the facts.
-    if len({name for name, said in value if _label(said)}) == len(value) > 1:
-        return [(None, said) for _, said in value]
+    if len({name for name, member in value if _label(member)}) == len(value) > 1:
+        return [(None, member) for _, member in value]
     entry = _entry(value)
     return [entry] if entry[1] is not None else []
 
@@ -209,22 +210,22 @@ def _entry(element: Any) -> Entry:
     given = element.all(*_LABEL_KEYS) or items or [value for _, value in spelled]
     numbers = [_index(value) for value in (*element.all(*INDEX_KEYS), *(name for name, _ in spelled))]
     # Two different labels are no label, because the intended one is unknown.
-    same = given[0] if given and all(one == given[0] for one in given) else None
+    same = given[0] if given and all(label == given[0] for label in given) else None
     return next((number for number in numbers if number is not None), None), same
 
 
 def _index(value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 0 <= value < 10_000 else None
-    found = _INDEX.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 20 else None
-    return int(found[1]) if found else None
+    match = _INDEX.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 20 else None
+    return int(match[1]) if match else None
 
 
 def _item_label(item: str) -> str | None:
     """Return the label in a list item, or None if a second label or a remark contradicts it."""
     parts = _SEPARATOR.split(item)
-    if (whole := _label(item)) is not None or len(parts) == 1:
-        return whole
+    if (label := _label(item)) is not None or len(parts) == 1:
+        return label
     before, after = _label(parts[0]), _label(parts[-1].rstrip(") "))
     if before is not None and after is not None:
         return before if before == after else None

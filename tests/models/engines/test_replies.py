@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from robustify.freeform.running import generate
+from robustify.freeform.free_run import generate
 from robustify.freeform.schema import FreeItem, FreeSettings
 from robustify.models.engines.protocols import Reply, Writer
 from robustify.models.folder import has_chat_template

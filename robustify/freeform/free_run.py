@@ -14,7 +14,7 @@ from robustify.base.errors import UsageError
 from robustify.freeform.grade.graders import GRADERS, grade_answers, require_grading
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.metrics import HumanLabel, calibrate, human_from
-from robustify.freeform.questions import convert_item, read_answers, with_facts
+from robustify.freeform.questions import convert_item, read_predictions, with_facts
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
 from robustify.items.item import Item
 from robustify.items.prompt_templates import PromptTemplate, rendered
@@ -30,8 +30,9 @@ NOT_ASKED = "limit"
 def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
     """Check the `free:` block before any model is asked. Raise `UsageError` or `DataError` if it cannot work."""
     if unknown := [name for name in settings.models if name not in models]:
-        known = f"Expected one of {', '.join(models)}." if models else "Add it to `models`."
-        raise UsageError(f"free.models: {unknown[0]} is not a model of this config. {known}")
+        expected = f"Expected one of {', '.join(models)}." if models else "Add it to `models`."
+        fault = f"free.models: {unknown[0]} is not a model of this config. {expected}"
+        raise UsageError(fault, code="model-not-in-config")
     require_grading(settings, settings.judge)
     if settings.judge is not None:
         refuse_self_judging(settings.judge, [AnswerRow("", name, "") for name in settings.models or models])
@@ -50,20 +51,21 @@ def human_labels(settings: FreeSettings) -> list[HumanLabel]:
 
 def prompts_in_words(settings: FreeSettings, items: Sequence[Item]) -> list[str]:
     """Return the free-response prompts that each model receives."""
-    asked = (item for item in _converted(settings, items) if not item.excluded_reason)
-    return [prompt_of(item, settings) for item in islice(asked, settings.limit)]
+    free_items = (item for item in _convert(settings, items) if not item.excluded_reason)
+    return [prompt_of(item, settings) for item in islice(free_items, settings.limit)]
 
 
-def _converted(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
+def _convert(settings: FreeSettings, items: Sequence[Item]) -> list[FreeItem]:
     shown = settings.options_shown
-    return [convert_item(one, explanations=settings.explanations, options_shown=shown) for one in items]
+    return [convert_item(item, explanations=settings.explanations, options_shown=shown) for item in items]
 
 
 def _template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
     default = "letter" if item.options_shown else item.kind.removesuffix("_text")
     template = settings.template_named(settings.template or f"answer/{default}@2.0")
     if template.reads != "text":
-        raise UsageError(f"Template {template.id} asks for {template.reads}. Choose a template in answer/.")
+        fault = f"Template {template.id} asks for {template.reads}. Choose a template in answer/."
+        raise UsageError(fault, code="template-of-another-kind")
     return template
 
 
@@ -71,8 +73,8 @@ def prompt_of(item: FreeItem, settings: FreeSettings, *, has_chat_template: bool
     """Render the prompt of an item. Raise `UsageError` if the template does not ask for an answer. The Mistral template
     contains its chat markers, which are removed if the model adds its own chat template."""
     template = _template_of(item, settings)
-    known = {"question": item.asked, "unit": item.unit, "language": settings.language}
-    text = "\n\n".join(message.content for message in rendered(template, known))
+    variables = {"question": item.asked, "unit": item.unit, "language": settings.language}
+    text = "\n\n".join(message.content for message in rendered(template, variables))
     if has_chat_template and template.name == "answer/mistral_instruct":
         text = text.removeprefix("[INST] ").removesuffix(" [/INST]")
     return text
@@ -84,11 +86,11 @@ def generate(
 ) -> list[AnswerRow]:  # fmt: skip
     """Let a model answer all items that may be asked, and return the answers in order. Cached replies are reused."""
     chat = bool(getattr(writer, "has_chat_template", False))
-    asked = [item for item in items if not item.excluded_reason]
-    prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked]
-    said = replies_to(prompts, writer, kept, Purpose("answer", settings.max_tokens), progress)
-    rows = zip(asked, said, strict=True)
-    return [AnswerRow(i.id, writer.name, template=_template_of(i, settings).id, **one) for i, one in rows]
+    asked_items = [item for item in items if not item.excluded_reason]
+    prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked_items]
+    replies = replies_to(prompts, writer, kept, Purpose("answer", settings.max_tokens), progress)
+    rows = zip(asked_items, replies, strict=True)
+    return [AnswerRow(i.id, writer.name, template=_template_of(i, settings).id, **reply) for i, reply in rows]
 
 
 class FreeResponse:
@@ -98,10 +100,10 @@ class FreeResponse:
         self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool
     ) -> None:
         self._settings, self._restricted = settings, restricted
-        made = _converted(settings, items)
-        self._items = with_facts(made, Path(settings.facts)) if settings.facts else made
+        converted = _convert(settings, items)
+        self._items = with_facts(converted, Path(settings.facts)) if settings.facts else converted
         self._asked = [item for item in self._items if not item.excluded_reason][: settings.limit]
-        self._rows = [*read_answers([*map(Path, settings.answers)], self._items, restricted=restricted)]
+        self._rows = [*read_predictions([*map(Path, settings.answers)], self._items, restricted=restricted)]
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
@@ -111,8 +113,8 @@ class FreeResponse:
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return
         if not isinstance(model, Writer):
-            mend = "Choose a model that generates text."
-            raise UsageError(f"free.models: the engine of {name} only scores options. {mend}")
+            fault = f"free.models: the engine of {name} only scores options."
+            raise UsageError(f"{fault} Choose a model that generates text.", code="engine-cannot-write")
         with watch(f"{name}, in words", len(self._asked)) as progress:
             self._rows += generate(self._asked, model, self._settings, self._kept, progress)
 
@@ -135,6 +137,11 @@ def free_lines(
     items: Sequence[FreeItem], answers: Sequence[AnswerRow], grades: Sequence[GradeResult]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of free.jsonl: each grade with its question and answer."""
-    asked = {item.id: item.asked for item in items}
+    questions = {item.id: item.asked for item in items}
     for row, grade in zip(answers, grades, strict=True):
-        yield {**grade.json(), "question": asked[row.item_id], "answer": row.text, "template": row.template}
+        yield {
+            **grade.json(),
+            "question": questions[row.item_id],
+            "answer": row.text,
+            "template": row.template,
+        }

@@ -52,7 +52,7 @@ _REFUSAL = re.compile(
 )
 
 
-def said(answer: str) -> str | Ruling:
+def extract_answer(answer: str) -> str | Ruling:
     """Extract the answer from a reply, or return a decision if the reply has no answer that the rules can read."""
     if len(answer) > MOST:
         return Ruling("unsafe_input", status="grader_error", error_type="unsafe_input")
@@ -90,7 +90,7 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _IS = r"(?:is|are|was|ist|est|es|è|é)"
-_ASKED = re.compile(rf"\w+ {_IS} (.{{3,100}}?)[\s?]*", re.IGNORECASE)
+_ASKS_WHAT = re.compile(rf"\w+ {_IS} (.{{3,100}}?)[\s?]*", re.IGNORECASE)
 _NOT = re.compile(r"([^()]{1,200}?)(?:,|\s\()\s?not\s([^()]{1,200}?)\)?[\s.]*")
 
 
@@ -113,8 +113,8 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
     "The capital of Norway is Oslo" restates the question "What is the capital of Norway?" and becomes "Oslo".
     """
     text, seen = sentence.strip(), set[str]()
-    if (asked := _ASKED.fullmatch(question)) is not None:
-        subject = re.escape(asked[1])
+    if (restatable := _ASKS_WHAT.fullmatch(question)) is not None:
+        subject = re.escape(restatable[1])
         forms = rf"{subject} {_IS}\s(.+)|(.+)\s{_IS} {subject}"
         restated = re.fullmatch(forms, text.rstrip(". "), re.IGNORECASE)
         text = restated[1] or restated[2] if restated else text
@@ -135,19 +135,20 @@ def shared_ruling(text: str, decide: Callable[[str], Ruling]) -> Ruling:
     A short first line counts too, because a base model may answer there and then invent questions. "24, not 42" counts as
     "24" if "42" is decided differently.
     """
-    whole = decide(text)
-    if whole.score is None and (both := _NOT.fullmatch(text)) is not None:
-        one, other = decide(both[1]), decide(both[2])
-        whole = one if {one.score, other.score} == {0.0, 1.0} else whole
+    overall = decide(text)
+    if overall.score is None and (contrast := _NOT.fullmatch(text)) is not None:
+        first, second = decide(contrast[1]), decide(contrast[2])
+        overall = first if {first.score, second.score} == {0.0, 1.0} else overall
     parts = [part.strip() for part in _BOUNDARY.split(text) if part.strip()]
-    if whole.score is not None or len(parts) < 2:
-        return whole
+    if overall.score is not None or len(parts) < 2:
+        return overall
     if "?" in text or len(parts) > _MOST_SENTENCES or not announces(parts[-1]):
         return Ruling("several_results", None, text)
-    found = [decide(part) for part in dict.fromkeys(parts) if announces(part)]
+    rulings = [decide(part) for part in dict.fromkeys(parts) if announces(part)]
     if len(parts[0]) <= _SHORT and (first := decide(parts[0])).score is not None:
-        found.append(first)
-    return found[0] if len({one.score for one in found}) == 1 else Ruling("several_results", None, text)
+        rulings.append(first)
+    agree = len({ruling.score for ruling in rulings}) == 1
+    return rulings[0] if agree else Ruling("several_results", None, text)
 
 
 # Options and explanations
@@ -158,53 +159,53 @@ _LONG_WORD = re.compile(r"(?<!\d)(?<!\d )\b[^\W\d_]{3,}")
 
 def find_choice(item: FreeItem, answer: str) -> Ruling:
     """Decide whether an answer is certainly the correct option or another one, by text or by a letter that was shown."""
-    text = said(answer)
+    text = extract_answer(answer)
     if isinstance(text, Ruling):
         return text
     if item.options_shown:
-        found = read_pick(text, item.options, letters := LETTERS[: len(item.options)])
-        if not isinstance(found, Picked):
+        pick = read_pick(text, item.options, letters := LETTERS[: len(item.options)])
+        if not isinstance(pick, Picked):
             return Ruling("no_option", None, text)
         # The "A" of "A stone" is no letter of an option.
         marks = {mark.casefold() for mark in re.findall(r"\b[A-Z]\b(?!\s[a-z])", text)}
-        if found.named_by == "explained" and marks & set(letters) - {letters[found.index]}:
+        if pick.named_by == "explained" and marks & set(letters) - {letters[pick.index]}:
             return Ruling("several_results", None, text)
-        return _named(found.index == item.correct, text)
+        return _option_ruling(pick.index == item.correct, text)
     options, key = (item.options, item.correct) if item.correct is not None else ((item.reference,), 0)
-    known = [(plain_text(option), at == key) for at, option in enumerate(options)]
-    known += [(plain_text(alias), True) for alias in item.aliases]
-    return shared_ruling(text, lambda claim: _find_text(claim, known, item.question))
+    texts = [(plain_text(option), index == key) for index, option in enumerate(options)]
+    texts += [(plain_text(alias), True) for alias in item.aliases]
+    return shared_ruling(text, lambda claim: _find_text(claim, texts, item.question))
 
 
 def find_explanation(answer: str, reference: str) -> Ruling:
     """Accept an explanation that repeats the reference word for word. Any other explanation needs a judge."""
     if not plain_words(reference):
         return Ruling("reference_is_empty", status="reference_error")
-    text = said(answer)
+    text = extract_answer(answer)
     if isinstance(text, Ruling):
         return text
     same = _bare(plain_text(text)).casefold() == _bare(plain_text(reference)).casefold()
-    return _named(True, text) if same else Ruling("explanation", None, text)
+    return _option_ruling(True, text) if same else Ruling("explanation", None, text)
 
 
-def _find_text(claim: str, known: Sequence[tuple[str, bool]], question: str) -> Ruling:
+def _find_text(claim: str, texts: Sequence[tuple[str, bool]], question: str) -> Ruling:
     """Find the only option whose text matches a claim: exactly, without its article, or in another case."""
     plain = plain_text(claim)
     for core in core_texts(plain, question):
         forms = (
-            [right for text, right in known if form(text) == form(core)] for form in (str, _bare, _folded)
+            [is_key for text, is_key in texts if form(text) == form(core)] for form in (str, _bare, _folded)
         )
         if same := next(filter(None, forms), []):
             # "Yes, no" names two options, and so does "It is right" of a hand.
-            left = {*plain_words(plain.replace(core, " ", 1))}
-            other = any(left.issuperset(words) for text, _ in known if (words := plain_words(text)))
+            remaining = {*plain_words(plain.replace(core, " ", 1))}
+            other = any(remaining.issuperset(words) for text, _ in texts if (words := plain_words(text)))
             alone = not other and (all(same) or len(same) == 1)
-            return _named(same[0], claim) if alone else Ruling("several_results", None, claim)
+            return _option_ruling(same[0], claim) if alone else Ruling("several_results", None, claim)
     return Ruling("no_option", None, claim)
 
 
-def _named(right: bool, text: str) -> Ruling:
-    return Ruling("equal", 1.0, text) if right else Ruling("other_option", 0.0, text)
+def _option_ruling(is_key: bool, text: str) -> Ruling:
+    return Ruling("equal", 1.0, text) if is_key else Ruling("other_option", 0.0, text)
 
 
 def _bare(text: str) -> str:
