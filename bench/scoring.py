@@ -236,7 +236,7 @@ def _needed(engine: HF, requests: Any) -> tuple[float, int]:
     """Return the floating-point operations and distinct tokens that the requests need."""
     import torch
 
-    local: Any = engine.opened()
+    local: Any = engine.open_model()
     encoded = list(dict.fromkeys(encode(engine.speller, requests)))
     batches = [batch for section in plan_batches(encoded, section=len(encoded)) for batch in section]
     scored = {(i, want.node) for i, batch in enumerate(batches) for want in batch.wants}

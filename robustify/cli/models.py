@@ -72,9 +72,9 @@ def score_cache() -> None:
 @cache_dir
 def cache_info(cache: Path) -> int:
     """Show the path, size, and number of scores of the cache."""
-    from robustify.models.engines.cache import every
+    from robustify.models.engines.cache import open_caches
 
-    with every(cache) as caches:
+    with open_caches(cache) as caches:
         parts = [scores.info() for scores in caches]
     tree = {**parts[0], **({"restricted": parts[1]} if len(parts) > 1 else {})}
     return print_result(tree, [f"{name}: {value}" for part in parts for name, value in part.items()])
@@ -87,10 +87,10 @@ def clear(cache: Path) -> int:
 
     Scores of restricted sets are deleted too.
     """
-    from robustify.models.engines.cache import every
+    from robustify.models.engines.cache import open_caches
     from robustify.models.replies import forget
 
-    with every(cache) as caches:
+    with open_caches(cache) as caches:
         n = sum(scores.clear() for scores in caches)
     words = " and all free-text replies" if forget(cache) else ""
     return print_lines(f"deleted {counted(n, 'score')}{words}")

@@ -39,7 +39,7 @@ class Replies(Database):
     def get(self, key: bytes) -> dict[str, Any] | None:
         """Return the cached reply as an object with `text`, or None if it is unknown or unreadable."""
         query = ("SELECT said FROM reply WHERE key = ?", (key,))
-        row = self.done(lambda db: db.execute(*query).fetchone())
+        row = self.run(lambda db: db.execute(*query).fetchone())
         with suppress(ValueError, TypeError):
             reply = None if row is None else json.loads(row[0])
             return reply if isinstance(reply, dict) and isinstance(reply.get("text"), str) else None
@@ -48,7 +48,7 @@ class Replies(Database):
     def put(self, rows: Sequence[tuple[bytes, Any]]) -> None:
         """Store new replies. Known replies are not overwritten."""
         written = [(key, json.dumps(reply)) for key, reply in rows]
-        self.done(lambda db: db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written))
+        self.run(lambda db: db.executemany("INSERT OR IGNORE INTO reply VALUES (?, ?)", written))
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,7 +230,7 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
-        of_models = [key for engine in ENGINES.values() for key in known_keys(engine)]
+        of_models = [key for engine in ENGINES.values() for key in known_keys(engine.settings)]
         lines = faults(error, Config, "config", prefix=f"{name}: ", also=["extends", *of_models])
         raise UsageError(*lines) from None
 

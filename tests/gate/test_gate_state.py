@@ -39,7 +39,7 @@ def test_a_key_is_refused_broken_over_lines_and_one_s_own_without_its_prefix(tmp
 @pytest.mark.parametrize("seal", [None, bytes(range(32))], ids=["public", "sealed"])
 def test_our_own_score_cache_is_refused_by_its_bytes(tmp_path: Path, seal: bytes | None) -> None:
     with Cache(tmp_path / "cache", seal) as cache:
-        cache.done(lambda db: db.execute("INSERT INTO path VALUES (?, ?)", (b"m", "a model")))
+        cache.run(lambda db: db.execute("INSERT INTO path VALUES (?, ?)", (b"m", "a model")))
         journal = cache.file.with_name(cache.file.name + "-wal").read_bytes()
     data = cache.file.read_bytes()
     assert rules_of(journal) == {"RBG404"}

@@ -117,12 +117,12 @@ FULL = """\
 import sys
 from robustify import cli
 from robustify.models.engines.cache import Cache
-connected, pages = Cache._connected, sys.argv.pop(1)
+connect, pages = Cache._connect, sys.argv.pop(1)
 def small(cache):
-    db = connected(cache)
+    db = connect(cache)
     db.execute(f"PRAGMA max_page_count={pages}")
     return db
-Cache._connected = small
+Cache._connect = small
 cli.main()
 """
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from robustify.models.engines.cache import FILE, SEALED_FILE, Cache, CachedScores, every
+from robustify.models.engines.cache import FILE, SEALED_FILE, Cache, CachedScores, open_caches
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
 from tests.support.command import invoked
@@ -52,7 +52,7 @@ def test_the_sealed_file_is_its_owner_s_alone_with_its_journal(tmp_path: Path) -
         with Cache(tmp_path, SEAL) as cache:
             kept(cache).keep(SCORED)
             modes = {p.name: p.stat().st_mode & 0o777 for p in tmp_path.glob(f"{SEALED_FILE}*")}
-            assert cache.done(lambda db: db.execute("PRAGMA secure_delete").fetchone()) == (1,)
+            assert cache.run(lambda db: db.execute("PRAGMA secure_delete").fetchone()) == (1,)
     finally:
         os.umask(before)
     assert modes[SEALED_FILE] == 0o600
@@ -63,7 +63,7 @@ def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> 
     with Cache(tmp_path, SEAL) as cache:
         kept(cache).keep(SCORED)
     held = keys(tmp_path / SEALED_FILE)
-    with every(tmp_path) as caches:
+    with open_caches(tmp_path) as caches:
         assert [cache.info()["rows"] for cache in caches] == [0, 2]
     done = invoked("models", "cache", "clear", "--cache-dir", tmp_path)
     assert done.stdout == "deleted 2 scores\n"

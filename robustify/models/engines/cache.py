@@ -57,7 +57,7 @@ class Database(Closing):
         self._tables, self._private = tables, private
         self._db: sqlite3.Connection | None = None
         self._inode = 0
-        self.done(lambda _: None)
+        self.run(lambda _: None)
 
     def close(self) -> None:
         """Close the file."""
@@ -65,24 +65,25 @@ class Database(Closing):
             self._db.close()
             self._db = None
 
-    def done(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in one transaction and return its result. If the file is damaged, replace it and run `work` again."""
         try:
             try:
-                return self._tried(work)
+                return self._run_once(work)
             except _FAULTS as error:
                 if not self._is_damage(error):
                     raise
             self._set_aside()
-            return self._tried(work)
+            return self._run_once(work)
         except (OSError, *_FAULTS) as error:
             raise ResourceError(
                 f"{self.file}: cannot open, read, or write the cache ({error!a}). Free some disk space, or choose another "
-                "folder with --cache-dir. What was stored is kept."
+                "folder with --cache-dir. What was stored is kept.",
+                code="unusable-cache",
             ) from None
 
-    def _tried(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        self._db = self._db or self._connected()
+    def _run_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        self._db = self._db or self._connect()
         with self._db:
             return work(self._db)
 
@@ -110,7 +111,7 @@ class Database(Closing):
         renamed = f"{self.file.name} is damaged and was renamed to {Path(aside).name}"
         print(f"robustify: {renamed}; its contents are computed again", file=sys.stderr)
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         if self._private:
             # Create the file before SQLite does, because its journal inherits the mode of the file.
@@ -125,12 +126,14 @@ class Database(Closing):
             db.execute(f"PRAGMA secure_delete={self._private}")
             if db.execute("PRAGMA application_id").fetchone()[0] not in (0, _APPLICATION):
                 raise ResourceError(
-                    f"{self.file}: the file belongs to another program. Choose another folder with --cache-dir."
+                    f"{self.file}: the file belongs to another program. Choose another folder with --cache-dir.",
+                    code="foreign-cache-file",
                 )
-            if (found := db.execute("PRAGMA user_version").fetchone()[0]) > _VERSION:
+            if (file_version := db.execute("PRAGMA user_version").fetchone()[0]) > _VERSION:
                 raise ResourceError(
-                    f"{self.file}: the file was written by a later robustify (version {found}, expected at most "
-                    f"{_VERSION}). Upgrade robustify, or choose another folder with --cache-dir."
+                    f"{self.file}: the file was written by a later robustify (version {file_version}, expected at "
+                    f"most {_VERSION}). Upgrade robustify, or choose another folder with --cache-dir.",
+                    code="later-cache-version",
                 )
             db.executescript(
                 f"PRAGMA user_version={_VERSION}; PRAGMA application_id={_APPLICATION}; {self._tables}"
@@ -147,34 +150,34 @@ class Cache(Database):
         self._seal = seal
         super().__init__(folder / (FILE if seal is None else SEALED_FILE), _TABLES, private=seal is not None)
 
-    def named(self, digest: bytes) -> bytes:
+    def row_key(self, digest: bytes) -> bytes:
         """Return the row key for a digest: the digest itself, or its HMAC if the cache is sealed."""
         return digest if self._seal is None else hmac.digest(self._seal, digest, "sha256")
 
     def info(self) -> dict[str, Any]:
         """Return the file path, number of rows, and size in bytes, as printed by `robustify models cache info`."""
-        return {"path": str(self.file), "rows": self.done(_row_count), "size": self.file.stat().st_size}
+        return {"path": str(self.file), "rows": self.run(_row_count), "size": self.file.stat().st_size}
 
     def clear(self) -> int:
         """Delete all rows and damaged versions of the file. Return the number of deleted scores, or 0 if damaged."""
 
-        def emptied(db: sqlite3.Connection) -> int:
+        def delete_rows(db: sqlite3.Connection) -> int:
             n = _row_count(db)
             db.execute("DELETE FROM score")
             db.execute("DELETE FROM alias")
             return n
 
-        n = self.done(emptied)
+        n = self.run(delete_rows)
         # Until it is truncated, the journal contains the deleted rows.
         for command in ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-            self.done(lambda db, command=command: db.execute(command))  # type: ignore[misc]
+            self.run(lambda db, command=command: db.execute(command))  # type: ignore[misc]
         for aside in self.file.parent.glob(f"{self.file.name}.corrupt-*"):
             aside.unlink()
         return n
 
 
 @contextlib.contextmanager
-def every(folder: Path) -> Iterator[list[Cache]]:
+def open_caches(folder: Path) -> Iterator[list[Cache]]:
     """Open all caches in a folder, public and restricted, to count or clear their rows. No key is needed."""
     seals = (None, b"") if (folder / SEALED_FILE).is_file() else (None,)
     with contextlib.ExitStack() as stack:
@@ -190,15 +193,15 @@ class CachedScores:
         # Sampled replies vary from run to run. The first stored scores count.
         self._dtype = None if "samples" in fingerprint else fingerprint.get("dtype", "float32")
         texts = [text.encode() for pair in sorted(fingerprint.items()) for text in pair]
-        self._head = _extended(hashlib.sha256(b"robustify/score/1"), texts)
+        self._head = _extend_digest(hashlib.sha256(b"robustify/score/1"), texts)
 
     def known(self, requests: Iterable[Encoded]) -> dict[Encoded, Logprob]:
         """Return the cached scores of these requests."""
         if self._cache is None:
             return {}
         keys = {self._key(request): request for request in requests}
-        found = self._cache.done(lambda db: _rows(db, "score", keys))
-        return {keys[key]: _unpacked(value) for key, value in found.items()}
+        rows = self._cache.run(lambda db: _rows(db, "score", keys))
+        return {keys[key]: _unpack(value) for key, value in rows.items()}
 
     def keep(self, scored: Mapping[Encoded, Logprob]) -> dict[Encoded, Logprob]:
         """Store these scores in one transaction. Return the stored scores, which may be those of an earlier run. Raise
@@ -207,39 +210,38 @@ class CachedScores:
             return dict(scored)
         keys = {self._key(request): request for request in scored}
 
-        def kept(db: sqlite3.Connection) -> dict[Encoded, Logprob]:
-            packed = ((key, scored[request]) for key, request in keys.items())
-            rows = {key: _VALUE.pack(one.total, one.draws << _DRAWS | one.n_tokens) for key, one in packed}
-            _write(db, "score", rows)
-            stored = {keys[key]: _unpacked(value) for key, value in _rows(db, "score", keys).items()}
-            if other := sum(not self._is_alike(stored[one], scored[one]) for one in scored):
+        def write(db: sqlite3.Connection) -> dict[Encoded, Logprob]:
+            _write(db, "score", {key: _pack(scored[request]) for key, request in keys.items()})
+            stored = {keys[key]: _unpack(value) for key, value in _rows(db, "score", keys).items()}
+            if n_changed := sum(not self._is_alike(stored[request], scored[request]) for request in scored):
                 raise ModelError(
-                    f"{self._name}: the model is not deterministic: {other} log-probabilities differ from the cached ones "
-                    "by more than rounding. If the software of this machine has changed, clear the cache with `robustify "
-                    "models cache clear`."
+                    f"{self._name}: the model is not deterministic: {n_changed} log-probabilities differ from the cached "
+                    "ones by more than rounding. If the software of this machine has changed, clear the cache with "
+                    "`robustify models cache clear`.",
+                    code="changed-scores",
                 )
             return stored
 
-        return self._cache.done(kept)
+        return self._cache.run(write)
 
     def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
         """Return the cached scores of these requests without tokenizing them, or None if some are missing."""
         if self._cache is None or not requests:
             return None
         keys = list(map(self._text_key, requests))
-        scores = self._cache.done(lambda db: _rows(db, "alias", dict.fromkeys(keys)))
+        scores = self._cache.run(lambda db: _rows(db, "alias", dict.fromkeys(keys)))
         if scores.keys() != set(keys):
             return None
-        values = self._cache.done(lambda db: _rows(db, "score", set(scores.values())))
-        found = [_unpacked(values[scores[key]]) for key in keys if scores[key] in values]
-        return found if len(found) == len(keys) else None
+        values = self._cache.run(lambda db: _rows(db, "score", set(scores.values())))
+        logprobs = [_unpack(values[scores[key]]) for key in keys if scores[key] in values]
+        return logprobs if len(logprobs) == len(keys) else None
 
     def keep_texts(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> None:
         """Link the texts of requests to their scores, so that later runs need no tokenizer."""
         if self._cache is not None:
-            keys = {one: self._key(one) for one in set(encoded)}
-            rows = {self._text_key(r): keys[one] for r, one in zip(requests, encoded, strict=True)}
-            self._cache.done(lambda db: _write(db, "alias", rows))
+            keys = {tokens: self._key(tokens) for tokens in set(encoded)}
+            rows = {self._text_key(r): keys[tokens] for r, tokens in zip(requests, encoded, strict=True)}
+            self._cache.run(lambda db: _write(db, "alias", rows))
 
     @property
     def path(self) -> str | None:
@@ -247,34 +249,34 @@ class CachedScores:
         if self._cache is None:
             return None
         query = ("SELECT path FROM path WHERE model = ?", (self._head.digest(),))
-        row = self._cache.done(lambda db: db.execute(*query).fetchone())
+        row = self._cache.run(lambda db: db.execute(*query).fetchone())
         return None if row is None else str(row[0])
 
     @path.setter
     def path(self, path: str) -> None:
         if self._cache is not None and self.path != path:
             row = (self._head.digest(), path)
-            self._cache.done(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", row))
+            self._cache.run(lambda db: db.execute("INSERT OR REPLACE INTO path VALUES (?, ?)", row))
 
     def _is_alike(self, stored: Logprob, fresh: Logprob) -> bool:
         # The difference of two infinite values is NaN, so compare them directly.
         if self._dtype is None or stored == fresh:
             return True
-        most = tolerance(self._dtype, stored.n_tokens)
-        return stored.n_tokens == fresh.n_tokens and abs(stored.total - fresh.total) <= most
+        allowed = tolerance(self._dtype, stored.n_tokens)
+        return stored.n_tokens == fresh.n_tokens and abs(stored.total - fresh.total) <= allowed
 
     def _key(self, request: Encoded) -> bytes:
         parts = (request.context, request.continuation)
-        return self._named(struct.pack(f"<{len(tokens)}i", *tokens) for tokens in parts)
+        return self._row_key(struct.pack(f"<{len(tokens)}i", *tokens) for tokens in parts)
 
     def _text_key(self, request: Request) -> bytes:
         texts = (text.encode("utf-8", "surrogatepass") for text in (request.context, request.continuation))
         # A recipe does not include this version, on which tokens depend.
-        return self._named((b"text", _tokenizers_version(), *texts))
+        return self._row_key((b"text", _tokenizers_version(), *texts))
 
-    def _named(self, parts: Iterable[bytes]) -> bytes:
-        digest = _extended(self._head.copy(), parts).digest()
-        return digest if self._cache is None else self._cache.named(digest)
+    def _row_key(self, parts: Iterable[bytes]) -> bytes:
+        digest = _extend_digest(self._head.copy(), parts).digest()
+        return digest if self._cache is None else self._cache.row_key(digest)
 
 
 _tokenizers_version = functools.cache(lambda: version("tokenizers").encode())
@@ -282,25 +284,25 @@ _tokenizers_version = functools.cache(lambda: version("tokenizers").encode())
 
 def _rows(db: sqlite3.Connection, table: str, keys: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return the values of the keys that exist in the table. Raise `DatabaseError` if the checksum of a row is wrong."""
-    found: dict[bytes, bytes] = {}
-    wanted = list(keys)
-    for start in range(0, len(wanted), _MANY):
-        part = wanted[start : start + _MANY]
+    values: dict[bytes, bytes] = {}
+    all_keys = list(keys)
+    for start in range(0, len(all_keys), _MANY):
+        part = all_keys[start : start + _MANY]
         marks = ",".join("?" * len(part))
         for row in db.execute(f"SELECT * FROM {table} WHERE key IN ({marks})", part):
             # A damaged page may contain anything, even text.
             match row:
                 case (bytes() as key, bytes() as value, sum_) if sum_ == _checksum(key, value):
-                    found[key] = value
+                    values[key] = value
                 case _:
                     raise sqlite3.DatabaseError("a row is damaged")
-    return found
+    return values
 
 
 def _write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
     """Insert rows into a table in the current transaction. Known keys keep their values."""
-    summed = [(key, value, _checksum(key, value)) for key, value in rows.items()]
-    db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", summed)
+    with_checksums = [(key, value, _checksum(key, value)) for key, value in rows.items()]
+    db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", with_checksums)
 
 
 def _checksum(key: bytes, value: bytes) -> bytes:
@@ -311,12 +313,16 @@ def _row_count(db: sqlite3.Connection) -> int:
     return int(db.execute("SELECT count(*) FROM score").fetchone()[0])
 
 
-def _extended(digest: "hashlib._Hash", parts: Iterable[bytes]) -> "hashlib._Hash":
+def _extend_digest(digest: "hashlib._Hash", parts: Iterable[bytes]) -> "hashlib._Hash":
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest
 
 
-def _unpacked(value: bytes) -> Logprob:
+def _pack(score: Logprob) -> bytes:
+    return _VALUE.pack(score.total, score.draws << _DRAWS | score.n_tokens)
+
+
+def _unpack(value: bytes) -> Logprob:
     total, counts = _VALUE.unpack(value)
     return Logprob(total, counts & ((1 << _DRAWS) - 1), counts >> _DRAWS)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from robustify.base.errors import DataError, ModelError, RequestError
+from robustify.base.errors import DataError, ModelError, Notice, RequestError
 from robustify.items.views import Request
 
 Tokens = tuple[int, ...]
@@ -62,7 +62,8 @@ class Speller:
                 return int(token)
         raise ModelError(
             f"{type(self._tokenizer).__name__}: the tokenizer has neither a beginning-of-sequence nor an "
-            "end-of-sequence token. One of them is needed to represent an empty context."
+            "end-of-sequence token. One of them is needed to represent an empty context.",
+            code="missing-prefix-token",
         )
 
     def spell(self, texts: Iterable[str], *, special: bool) -> dict[str, Tokens]:
@@ -83,12 +84,13 @@ def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
     speller = Speller(tokenizer)
     if not getattr(tokenizer, "chat_template", None):
         return list(speller.spell([text], special=True)[text]) or [speller.prefix]
-    turn = [{"role": "user", "content": _MARK}]
-    shell = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
-    before, mark, after = shell.partition(_MARK)
+    messages = [{"role": "user", "content": _MARK}]
+    template = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    before, mark, after = template.partition(_MARK)
     if not mark:
         raise ModelError(
-            f"{name}: the chat template of the model drops the user's message. Use a model whose template includes it."
+            f"{name}: the chat template of the model drops the user's message. Use a model whose template includes it.",
+            code="unusable-chat-template",
         )
     ends = [tokenizer(part, add_special_tokens=False)["input_ids"] for part in (before, after)]
     return [*ends[0], *speller.spell([text], special=False)[text], *ends[1]]
@@ -97,7 +99,10 @@ def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
 def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, longest: int) -> None:
     """Raise `DataError` with the positions of prompts that leave no room for a reply of `max_tokens`."""
     faults = [
-        f"prompt {i}: {len(ids)} tokens plus {max_tokens} for the reply; {name} accepts at most {longest} together"
+        Notice(
+            f"prompt {i}: {len(ids)} tokens plus {max_tokens} for the reply; {name} accepts at most {longest} together",
+            code="prompt-too-long",
+        )
         for i, ids in enumerate(encoded)
         if len(ids) + max_tokens > longest
     ]
@@ -108,8 +113,11 @@ def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, lon
 def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
     """Raise `RequestError` with the positions of requests that total more than `longest` tokens."""
     faults = {
-        i: f"{len(e.context)} tokens of context plus {len(e.continuation)} of continuation; {name} accepts at most "
-        f"{longest} together. Use a model with a longer context, or fewer shots."
+        i: Notice(
+            f"{len(e.context)} tokens of context plus {len(e.continuation)} of continuation; {name} accepts at most "
+            f"{longest} together. Use a model with a longer context, or fewer shots.",
+            code="prompt-too-long",
+        )
         for i, e in enumerate(encoded)
         if len(e.context) + len(e.continuation) > longest
     }
@@ -121,26 +129,29 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
     """Encode each request: its context and continuation are tokenized together and then split. An empty context becomes the
     prefix token. Raise `RequestError` with the positions of continuations that have no tokens."""
     pairs = {request: split_blanks(request) for request in requests}
-    joined = speller.spell((text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
-    alone = speller.spell((d for c, d in pairs.values() if not c), special=False)
+    spelled = speller.spell((text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
+    without_context = speller.spell((d for c, d in pairs.values() if not c), special=False)
 
-    def encoded(context: str, continuation: str) -> Encoded:
+    def encode_pair(context: str, continuation: str) -> Encoded:
         if context:
-            begin = joined[context]
-            return Encoded(begin, joined[context + continuation][len(begin) :])
-        tokens, prefix = alone[continuation], speller.prefix
+            context_tokens = spelled[context]
+            return Encoded(context_tokens, spelled[context + continuation][len(context_tokens) :])
+        tokens, prefix = without_context[continuation], speller.prefix
         # Like lm-eval, add no second prefix token if the continuation begins with one.
         return Encoded(tokens[:1], tokens[1:]) if tokens[:1] == (prefix,) else Encoded((prefix,), tokens)
 
-    done = {request: encoded(*pair) for request, pair in pairs.items()}
+    encoded = {request: encode_pair(*pair) for request, pair in pairs.items()}
     faults = {
-        i: f"the continuation ({len(r.continuation)} characters) adds no tokens; expected at least one"
+        i: Notice(
+            f"the continuation ({len(r.continuation)} characters) adds no tokens; expected at least one",
+            code="empty-continuation",
+        )
         for i, r in enumerate(requests)
-        if not done[r].continuation
+        if not encoded[r].continuation
     }
     if faults:
         raise RequestError.of(faults)
-    return [done[request] for request in requests]
+    return [encoded[request] for request in requests]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +193,10 @@ class _Trie:
 
     def path(self, node: int) -> list[int]:
         """Return the proper ancestors of a node, starting at the root."""
-        above = []
+        ancestors = []
         while (node := self.parents[node]) >= 0:
-            above.append(node)
-        return above[::-1]
+            ancestors.append(node)
+        return ancestors[::-1]
 
 
 def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Sections:
@@ -203,12 +214,12 @@ def _trie(requests: Sequence[Encoded]) -> _Trie:
     depths: list[int] = []
     wants: list[list[tuple[int, int]]] = []
     path: list[int] = []
-    before = np.empty(0, dtype=np.int64)
+    previous_row = np.empty(0, dtype=np.int64)
     # In sorted order, the prefix that a request shares with any earlier request is the one shared with the previous.
     for number in sorted(range(len(requests)), key=lambda n: requests[n].context + requests[n].continuation):
         request = requests[number]
         row = np.array(request.row, dtype=np.int64)
-        shared = _common(before, row)
+        shared = _common_prefix(previous_row, row)
         del path[shared:]
         for depth, token in enumerate(request.row[shared:], start=shared):
             tokens.append(token)
@@ -216,16 +227,16 @@ def _trie(requests: Sequence[Encoded]) -> _Trie:
             depths.append(depth)
             wants.append([])
             path.append(len(tokens) - 1)
-        before = row
+        previous_row = row
         for position, following in enumerate(request.continuation, start=len(request.context) - 1):
             wants[path[position]].append((number, following))
     return _Trie(tokens, parents, depths, _ends(parents), wants)
 
 
-def _common(a: NDArray[np.int64], b: NDArray[np.int64]) -> int:
+def _common_prefix(a: NDArray[np.int64], b: NDArray[np.int64]) -> int:
     n = min(len(a), len(b))
-    differ = np.flatnonzero(a[:n] != b[:n])
-    return int(differ[0]) if len(differ) else n
+    differing = np.flatnonzero(a[:n] != b[:n])
+    return int(differing[0]) if len(differing) else n
 
 
 def _ends(parents: Sequence[int]) -> NDArray[np.int64]:
@@ -240,35 +251,35 @@ def _cuts(trie: _Trie, budget: int, section: int) -> list[int]:
     cuts = [0]
     n = len(trie.tokens)
     while n - cuts[-1] > budget:
-        last = cuts[-1]
+        previous_cut = cuts[-1]
         if len(cuts) % section:
-            cuts.append(last + budget)
+            cuts.append(previous_cut + budget)
         else:
             # A new section recomputes the path above it, so it begins where that path is shortest.
-            window = range(last + budget, last + budget - max(budget // 4, 1), -1)
+            window = range(previous_cut + budget, previous_cut + budget - max(budget // 4, 1), -1)
             cuts.append(min(window, key=lambda node: trie.depths[node]))
     return [*cuts, n] if n else [0]
 
 
 def _section(trie: _Trie, cuts: Sequence[int], budget: int) -> tuple[Batch, ...]:
-    stem = trie.path(cuts[0])
-    n = len(stem)
+    trunk = trie.path(cuts[0])
+    n = len(trunk)
     # The trunk alone is a chain: each token descends from all tokens above it, and the last batch still needs them all.
-    tokens = [trie.tokens[node] for node in stem]
-    chain = _Trie(tokens, [*range(-1, n - 1)], [*range(n)], np.full(n, n + 1), [[] for _ in stem])
-    again = [_batch(chain, a, min(a + budget, n), last=False) for a in range(0, n, budget)]
-    return (*again, *(_batch(trie, a, b, last=b == cuts[-1]) for a, b in itertools.pairwise(cuts)))
+    tokens = [trie.tokens[node] for node in trunk]
+    chain = _Trie(tokens, [*range(-1, n - 1)], [*range(n)], np.full(n, n + 1), [[] for _ in trunk])
+    trunk_batches = [_batch(chain, a, min(a + budget, n), last=False) for a in range(0, n, budget)]
+    return (*trunk_batches, *(_batch(trie, a, b, last=b == cuts[-1]) for a, b in itertools.pairwise(cuts)))
 
 
 def _batch(trie: _Trie, start: int, stop: int, *, last: bool) -> Batch:
-    above = trie.path(start)
-    ends = [int(end) for end in trie.ends[[*above, *range(start, stop)]]]
+    trunk = trie.path(start)
+    ends = [int(end) for end in trie.ends[[*trunk, *range(start, stop)]]]
     clipped = [min(end, stop) - start for end in ends]
     return Batch(
         tokens=tuple(trie.tokens[start:stop]),
         depths=tuple(trie.depths[start:stop]),
-        ends=tuple(clipped[len(above) :]),
-        trunk_ends=tuple(clipped[: len(above)]),
+        ends=tuple(clipped[len(trunk) :]),
+        trunk_ends=tuple(clipped[: len(trunk)]),
         wants=tuple(Want(r, node - start, t) for node in range(start, stop) for r, t in trie.wants[node]),
         carry=() if last else tuple(seat for seat, end in enumerate(ends) if end > stop),
     )

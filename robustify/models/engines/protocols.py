@@ -80,9 +80,9 @@ class Metered(Protocol):
         """Return the numbers of requests and tokens sent, without cached ones, and their cost if prices are known."""
 
 
-def finish_reason_of(said: object) -> str | None:
+def finish_reason_of(value: object) -> str | None:
     """Return a finish reason of the OpenAI protocol, or None for other values, which might quote a prompt."""
-    return said if isinstance(said, str) and said in ("stop", "length", "content_filter") else None
+    return value if isinstance(value, str) and value in ("stop", "length", "content_filter") else None
 
 
 class Reply(str):
@@ -93,9 +93,9 @@ class Reply(str):
 
     def __new__(cls, text: str, finish_reason: object = None) -> "Reply":
         """Create a reply from its text and finish reason."""
-        made = super().__new__(cls, text)
-        made.finish_reason = finish_reason_of(finish_reason)
-        return made
+        reply = super().__new__(cls, text)
+        reply.finish_reason = finish_reason_of(finish_reason)
+        return reply
 
 
 @runtime_checkable

@@ -53,26 +53,28 @@ class Worker:
         """Open the model and return its traits, or raise `ModelError` if it differs from the requested one."""
         return self._local.traits
 
-    def work(self, number: int, method: str, given: tuple[Any, ...]) -> tuple[int, list[Any]]:
+    def work(self, number: int, method: str, arguments: tuple[Any, ...]) -> tuple[int, list[Any]]:
         """Run a method of `Local` on this worker. Return the number of the unit and the results."""
-        return number, list(getattr(self._local, method)(*given))
+        return number, list(getattr(self._local, method)(*arguments))
 
     @cached_property
     def _local(self) -> "Local":
         from robustify.models.engines.local.model import Local
 
-        where = f"{self._model.name}: worker on {socket.gethostname()}"
+        place = f"{self._model.name}: worker on {socket.gethostname()}"
         if not self._folder.is_dir():
             raise ModelError(
-                f"{where}: the model folder {self._folder} does not exist on this worker. Put it on a disk that all "
-                "machines share, or copy it to the same path on each machine."
+                f"{place}: the model folder {self._folder} does not exist on this worker. Put it on a disk that all "
+                "machines share, or copy it to the same path on each machine.",
+                code="missing-worker-folder",
             )
         check_folder(self._folder)
-        here = {**recipe(self._model, self._folder), "robustify": __version__}
-        if other := [n for n, v in self._wanted.items() if n not in _SETTINGS and here.get(n) != v]:
+        own = {**recipe(self._model, self._folder), "robustify": __version__}
+        if differing := [n for n, v in self._wanted.items() if n not in _SETTINGS and own.get(n) != v]:
             raise ModelError(
-                f"{where}: the files or versions differ from those of the requesting machine ({', '.join(other)}). Use "
-                "the same files and versions on all machines."
+                f"{place}: the files or versions differ from those of the requesting machine ({', '.join(differing)}). "
+                "Use the same files and versions on all machines.",
+                code="differing-worker",
             )
         return Local(self._folder, self._model.device, self._model.dtype, self._model.threads)
 
@@ -82,13 +84,13 @@ class Remote:
     ray is not installed, or a worker has another model or software or keeps getting lost, and `ResourceError` if there is
     no cluster or room."""
 
-    def __init__(self, model: RayModel, folder: Path, known: Mapping[str, str]) -> None:
-        from robustify.models.engines.local.model import opened_tokenizer
+    def __init__(self, model: RayModel, folder: Path, recipe_here: Mapping[str, str]) -> None:
+        from robustify.models.engines.local.model import open_tokenizer
 
-        self._model, self._folder, self._wanted = model, folder, {**known, "robustify": __version__}
+        self._model, self._folder, self._wanted = model, folder, {**recipe_here, "robustify": __version__}
         self._open = ExitStack()
         # The tokenizer is needed here, because workers receive tokens.
-        self.tokenizer, self.max_length = opened_tokenizer(folder)
+        self.tokenizer, self.max_length = open_tokenizer(folder)
 
     @property
     def traits(self) -> Traits:
@@ -101,23 +103,25 @@ class Remote:
 
     def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
         """Return the token log-probabilities of each batch that is `needed`. Each section is one unit of work."""
-        return self._done([("section", unit) for unit in zip(sections, needed, strict=True) if any(unit[1])])
+        return self._results(
+            [("section", unit) for unit in zip(sections, needed, strict=True) if any(unit[1])]
+        )
 
     def rows(self, batches: Iterator[Rows]) -> Iterator[Scored]:
         """Return the scores of batches of plain rows. A unit of work has as many batches as a section."""
         units: list[Unit] = []
         while unit := list(islice(batches, self._model.section)):
             units.append(("rows", (unit,)))
-        return self._done(units)
+        return self._results(units)
 
     def alone(self, requests: Sequence[Encoded]) -> list[float]:
         """Return the summed log-probability of each request, scored one by one on one worker."""
         # If the worker is still busy with a unit, this waits for it.
-        return list(self._done([("alone", (list(requests),))]))
+        return list(self._results([("alone", (list(requests),))]))
 
     def replies(self, prompts: Sequence[Sequence[int]], max_tokens: int) -> list[str]:
         """Return one reply per tokenized prompt, in order."""
-        return list(self._done([("replies", ([list(ids)], max_tokens)) for ids in prompts]))
+        return list(self._results([("replies", ([list(ids)], max_tokens)) for ids in prompts]))
 
     @cached_property
     def _ray(self) -> Any:
@@ -134,41 +138,43 @@ class Remote:
             max_restarts=-1,
             max_task_retries=MOST - 1,
         )(Worker)
-        given = (model, str(self._folder.resolve()), self._wanted)
-        workers = [kind.remote(*given) for _ in range(model.workers)]
+        arguments = (model, str(self._folder.resolve()), self._wanted)
+        workers = [kind.remote(*arguments) for _ in range(model.workers)]
         self._open.callback(lambda: [ray.kill(worker, no_restart=True) for worker in workers])
-        greeting = {worker.hello.remote(): worker for worker in workers}
+        greetings = {worker.hello.remote(): worker for worker in workers}
         began = time.monotonic()
-        done, rest = ray.wait([*greeting], num_returns=1, timeout=model.start_seconds)
-        if not done:
+        ready, pending = ray.wait([*greetings], num_returns=1, timeout=model.start_seconds)
+        if not ready:
             raise ResourceError(
                 f"{model.name}: no worker was ready after {model.start_seconds:g} s. Use fewer threads per worker, a "
-                "larger cluster, or a larger start_seconds."
+                "larger cluster, or a larger start_seconds.",
+                code="no-ready-worker",
             )
-        if rest:
-            more, rest = ray.wait(rest, num_returns=len(rest), timeout=time.monotonic() - began + _PATIENCE)
-            done += more
+        if pending:
+            patience = time.monotonic() - began + _PATIENCE
+            more, pending = ray.wait(pending, num_returns=len(pending), timeout=patience)
+            ready += more
         with self._raising():
-            traits: list[Traits] = [ray.get(ref) for ref in done]
-        if rest:
-            counts = (model.name, len(done), len(workers))
+            traits: list[Traits] = [ray.get(ref) for ref in ready]
+        if pending:
+            counts = (model.name, len(ready), len(workers))
             _LOG.warning("%s: only %d of %d workers are ready; continuing with these", *counts)
-        return [greeting[ref] for ref in done], traits[0]
+        return [greetings[ref] for ref in ready], traits[0]
 
-    def _done(self, units: Sequence[Unit]) -> Iterator[Any]:
+    def _results(self, units: Sequence[Unit]) -> Iterator[Any]:
         """Yield the results of all units of work, in order."""
         # Create a new pool each time, because an interrupted call leaves units in the old one.
         workers, _ = self._ready
         pool = self._ray.util.ActorPool(workers)
-        for number, (method, given) in enumerate(units):
-            pool.submit(lambda worker, unit: worker.work.remote(*unit), (number, method, given))
-        early: dict[int, list[Any]] = {}
+        for number, (method, arguments) in enumerate(units):
+            pool.submit(lambda worker, unit: worker.work.remote(*unit), (number, method, arguments))
+        finished: dict[int, list[Any]] = {}
         for number in range(len(units)):
-            while number not in early:
+            while number not in finished:
                 with self._raising():
-                    at, results = pool.get_next_unordered()
-                early[at] = results
-            yield from early.pop(number)
+                    finished_number, results = pool.get_next_unordered()
+                finished[finished_number] = results
+            yield from finished.pop(number)
 
     @contextmanager
     def _raising(self) -> Iterator[None]:
@@ -181,7 +187,8 @@ class Remote:
             raise ModelError(
                 f"{self._model.name}: {MOST} workers in a row were lost while running the same unit "
                 f"({type(error).__name__}). Check that every machine has {DISTRIBUTION}[hf] and enough memory. Reduce "
-                "max_batch_tokens or threads, or use larger machines. The logs of Ray show more details."
+                "max_batch_tokens or threads, or use larger machines. The logs of Ray show more details.",
+                code="lost-workers",
             ) from None
 
 
@@ -194,7 +201,8 @@ def require_ray(name: str) -> Any:
     except ImportError:
         raise ModelError(
             f"{name}: the engine ray needs the package ray, which is not installed. Run "
-            f"{installing('hf,ray')}."
+            f"{installing('hf,ray')}.",
+            code="missing-package",
         ) from None
     return ray
 
@@ -210,9 +218,9 @@ def cluster(model: RayModel) -> Iterator[Any]:
     before = Path.cwd()
     with ExitStack() as folders:
 
-        def private(parent: str | None = None) -> str:
-            made = tempfile.TemporaryDirectory(prefix="rbray-", dir=parent, ignore_cleanup_errors=True)
-            return folders.enter_context(made)
+        def make_folder(parent: str | None = None) -> str:
+            folder = tempfile.TemporaryDirectory(prefix="rbray-", dir=parent, ignore_cleanup_errors=True)
+            return folders.enter_context(folder)
 
         options: dict[str, Any] = {"address": model.address}
         if model.address in (None, LOCAL):
@@ -224,20 +232,21 @@ def cluster(model: RayModel) -> Iterator[Any]:
                 "num_cpus": model.workers * model.threads,
                 "num_gpus": None if model.device.startswith("cuda") else 0,
                 "include_dashboard": False,
-                "_temp_dir": private(parent),
+                "_temp_dir": make_folder(parent),
                 # Requests must not be written to disk.
                 "_system_config": {"automatic_object_spilling_enabled": False},
             }
         try:
             _check_listening(str(options["address"]))
             # Workers import from the folder where Ray starts before others. It may be a checkout of other authors.
-            os.chdir(private())
+            os.chdir(make_folder())
             ray.init(**options, log_to_driver=False, logging_level="ERROR")
         except (RuntimeError, OSError, ValueError) as error:
             raise ResourceError(
                 f"{model.name}: no Ray cluster is running at {model.address or 'this machine'} "
                 f"({type(error).__name__}: {first_line(error)}). Start one with `ray start --head`, or remove the address "
-                "to start a temporary cluster."
+                "to start a temporary cluster.",
+                code="no-ray-cluster",
             ) from None
         finally:
             os.chdir(before)

@@ -6,23 +6,14 @@ A config may come from a stranger, for example in a pull request.
 import ipaddress
 import os
 import re
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, PlainSerializer, model_validator
 
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.base.settings_files import Settings
-from robustify.items.views import Template
-from robustify.models.engines.protocols import Scorer
-
-if TYPE_CHECKING:
-    from robustify.models.engines.cache import Cache
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 LOCAL = "local"
@@ -31,8 +22,6 @@ PROBES = 12
 """Largest number of probes of a server in one session. If one fails, as many more decide if its model is to blame."""
 DEFAULT_SAMPLES = 5
 """Default number of replies per question from a server without log-probabilities."""
-_FIRST_TRIES = 2
-"""Maximum number of retries of the first contact, so that a wrong address is reported soon."""
 _NO_SERVERS = "ROBUSTIFY_NO_SERVERS"
 """If set, as in CI, only models on this machine may run, whatever the config says."""
 _KEYS = "ROBUSTIFY_KEYS"
@@ -80,8 +69,8 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class ModelSettings(Settings):
-    """Settings of a model in a config, with methods that check and open the model. A new engine is one subclass, and one
-    entry in `ENGINES`. They import the engine only in `check` and `open`, so that reading a config imports no engine."""
+    """Settings of a model in a config, with what a forecast and the rules of restricted sets need to know. They import no
+    engine, and neither does a new subclass, which is named in `ENGINES`."""
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
@@ -115,14 +104,6 @@ class ModelSettings(Settings):
         """Return the cost of reading and writing tokens and of replying with letters, or None if prices are unknown."""
         return None
 
-    @abstractmethod
-    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
-        """Check that the model can be opened. Return what identifies it. Raise the errors of `check_model`."""
-
-    @abstractmethod
-    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
-        """Open the model. Its finished scores are kept in `scores`."""
-
 
 class TransformersSettings(ModelSettings):
     """Settings shared by the engines that run a model with transformers."""
@@ -142,18 +123,6 @@ class TransformersSettings(ModelSettings):
         """Maximum number of tokens per forward pass."""
         return self.max_batch_tokens or (2048 if self.device == "cpu" else 8192)
 
-    def folder(self, cache: Path) -> Path:
-        """Return the folder of the model. Raise `ModelError` if its files are missing, damaged, or refused."""
-        from robustify.models.downloads import locate
-
-        return locate(self.reference, cache)
-
-    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
-        """Return the digests of the model's files. Raise `ModelError` if they are missing, damaged, or refused."""
-        from robustify.models.folder import file_digests
-
-        return file_digests(self.folder(cache))
-
 
 class HFModel(TransformersSettings):
     """Model that runs on this machine with transformers.
@@ -165,12 +134,6 @@ class HFModel(TransformersSettings):
 
     engine: Literal["hf"] = "hf"
     section: int = Field(default=64, ge=1, le=4096, strict=True)
-
-    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
-        """Open the model on this machine."""
-        from robustify.models.engines.local.engine import HF
-
-        return HF(self, self.folder(cache), scores)
 
 
 class RayModel(TransformersSettings):
@@ -193,23 +156,6 @@ class RayModel(TransformersSettings):
         """Address of the running cluster that receives requests as token IDs, or none if the run starts its own cluster. A
         running cluster may include other machines, and Ray may write its objects to disk."""
         return () if self.address in (None, LOCAL) else (self.address,)
-
-    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
-        """Return the digests of the model's files. Raise `ModelError` if ray is not installed."""
-        from robustify.models.engines.ray_workers import require_ray
-
-        if self.hosts:
-            refuse_servers(self.name)
-        require_ray(self.name)
-        return super().check(cache, templates)
-
-    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
-        """Open the model on the workers of a cluster."""
-        from robustify.models.engines.local.engine import HF
-        from robustify.models.engines.ray_workers import Remote
-
-        folder = self.folder(cache)
-        return HF(self, folder, scores, elsewhere=partial(Remote, self, folder))
 
 
 class OpenAIModel(ModelSettings):
@@ -256,32 +202,32 @@ class OpenAIModel(ModelSettings):
     @property
     def hosts(self) -> tuple[str, ...]:
         """Addresses of the servers that are not on this machine."""
-        return tuple(one.base_url for one in self.servers if host_of(one.base_url))
+        return tuple(server.base_url for server in self.servers if host_of(server.base_url))
 
     @property
     def servers(self) -> tuple["OpenAIModel", ...]:
         """Settings of each server of this model."""
         if not self.base_urls:
             return (self,)
-        alike = {"base_urls": (), "model": self.served}
+        shared = {"base_urls": (), "model": self.served}
         names = (
             f"{self.name} (server {n} of {len(self.base_urls)})" for n in range(1, len(self.base_urls) + 1)
         )
         urls = zip(names, self.base_urls, strict=True)
-        return tuple(self.model_copy(update={**alike, "name": name, "base_url": url}) for name, url in urls)
+        return tuple(self.model_copy(update={**shared, "name": name, "base_url": url}) for name, url in urls)
 
     @model_validator(mode="before")
     @classmethod
-    def _first(cls, given: object) -> object:
+    def _use_first_url(cls, fields: object) -> object:
         """Set `base_url` to the first of `base_urls`. A config has one of the two, and a stored config has both."""
-        match given:
-            case {"base_urls": [first, *others], **rest}:
-                if rest.get("base_url", first) != first:
+        match fields:
+            case {"base_urls": [first, *others], **other_fields}:
+                if other_fields.get("base_url", first) != first:
                     raise ValueError(
                         "base_url and base_urls name different servers; give only one of these keys"
                     )
-                return {**rest, "base_url": first, "base_urls": (first, *others)}
-        return given
+                return {**other_fields, "base_url": first, "base_urls": (first, *others)}
+        return fields
 
     def api_key(self) -> str:
         """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable
@@ -295,18 +241,21 @@ class OpenAIModel(ModelSettings):
         if not (allowed or ours or _PROVIDERS.get(variable) == host):
             raise AuthorisationError(
                 f"{self.name}: api_key_env: {variable} may not be sent to {host}. If the key is meant for this "
-                f"server, name it beside the key: set the environment variable {_KEYS}={variable}@{host}."
+                f"server, name it beside the key: set the environment variable {_KEYS}={variable}@{host}.",
+                code="forbidden-api-key",
             )
         if remote and urlsplit(self.base_url).scheme == "http":
             raise AuthorisationError(
                 f"{self.name}: {variable} may not be sent to {host} over http, which everyone on the way can read. Use "
-                "https, or a tunnel to a port of this machine."
+                "https, or a tunnel to a port of this machine.",
+                code="unencrypted-api-key",
             )
         key = os.environ.get(variable, "")
         if not re.fullmatch("[!-~]+", key):
-            found = "contains characters that no key has, such as curly quotes" if key else "is not set"
+            fault = "contains characters that no key has, such as curly quotes" if key else "is not set"
             raise UsageError(
-                f"{self.name}: the environment variable {variable} {found}. Set it to the API key of the server."
+                f"{self.name}: the environment variable {variable} {fault}. Set it to the API key of the server.",
+                code="invalid-api-key" if key else "missing-api-key",
             )
         return key
 
@@ -316,21 +265,6 @@ class OpenAIModel(ModelSettings):
             return None
         out = written + letters * (8 * self.samples if self.samples else 1)
         return (tokens * self.price_in + out * (self.price_out or 0.0)) / 1e6
-
-    def check(self, cache: Path, templates: Sequence[Template]) -> dict[str, str]:
-        """Check that the server replies, its numbers are usable, and it supports these templates. Return its fingerprint.
-        Raise `UsageError` if it does not support some views or no API key is set, and `ModelError` if it cannot be used."""
-        from robustify.models.engines.openai.engine import OpenAIServer
-
-        with OpenAIServer(self.model_copy(update={"retries": min(self.retries, _FIRST_TRIES)})) as server:
-            server.capabilities.require(self.name, templates)
-            return server.fingerprint()
-
-    def open(self, cache: Path, scores: "Cache | None") -> AbstractContextManager[Scorer]:
-        """Open the connection to the server."""
-        from robustify.models.engines.openai.engine import OpenAIServer
-
-        return OpenAIServer(self, scores)
 
 
 def served_at(text: str) -> tuple[str, str] | None:
@@ -356,5 +290,6 @@ def refuse_servers(name: str) -> None:
     """Raise `AuthorisationError` if `$ROBUSTIFY_NO_SERVERS` forbids models on a network."""
     if os.environ.get(_NO_SERVERS):
         raise AuthorisationError(
-            f"{name}: the model is on a network, which ${_NO_SERVERS} forbids. Use a model on this machine (engine hf)."
+            f"{name}: the model is on a network, which ${_NO_SERVERS} forbids. Use a model on this machine (engine hf).",
+            code="forbidden-servers",
         )

@@ -1,7 +1,7 @@
 """The contract of engines: a new engine is one class of settings and one entry."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import pytest
 from robustify.base.errors import UsageError
 from robustify.items.views import Request
 from robustify.models.asking import Asking
-from robustify.models.engines import ENGINES, check_model, open_scorer
+from robustify.models.engines import ENGINES, Engine, check_model, open_scorer
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
 from robustify.models.engines.settings import ModelSettings
 from robustify.models.forecast import forecast
@@ -45,15 +45,14 @@ class AbacusModel(ModelSettings):
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:
         return float(self.beads)
 
-    def check(self, cache: Path, templates: Sequence[Any]) -> dict[str, str]:
-        return {"beads": str(self.beads)}
 
-    def open(self, cache: Path, scores: object) -> AbstractContextManager[Abacus]:
-        @contextmanager
-        def opened() -> Iterator[Abacus]:
-            yield Abacus(self.name)
+def check(model: AbacusModel, cache: Path, templates: Sequence[Any]) -> dict[str, str]:
+    return {"beads": str(model.beads)}
 
-        return opened()
+
+@contextmanager
+def opened(model: AbacusModel, cache: Path, scores: object) -> Iterator[Abacus]:
+    yield Abacus(model.name)
 
 
 def config(**model: object) -> dict[str, object]:
@@ -68,7 +67,7 @@ def config(**model: object) -> dict[str, object]:
 def test_a_made_up_engine_is_one_class_and_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"models\[0\].engine: unknown engine; expected hf, ray, openai"):
         parse(config(name="a"), "c.yaml")
-    monkeypatch.setitem(ENGINES, "abacus", AbacusModel)
+    monkeypatch.setitem(ENGINES, "abacus", Engine(AbacusModel, check, opened))
     read = parse(config(name="a", beads=3), "c.yaml")
     (model,) = read.models
     assert model == AbacusModel(name="a", engine="abacus", beads=3)

@@ -161,9 +161,9 @@ def test_of_two_runs_that_find_the_damage_the_second_takes_the_file_of_the_first
 
 
 def test_an_operation_that_fails_on_a_whole_file_does_not_set_it_aside(cache: Cache) -> None:
-    assert cache.done(lambda db: db.execute("SELECT count(*) FROM score").fetchone()) == (0,)
+    assert cache.run(lambda db: db.execute("SELECT count(*) FROM score").fetchone()) == (0,)
     with pytest.raises(ResourceError, match="no such function"):
-        cache.done(lambda db: db.execute("SELECT no_such_function()"))
+        cache.run(lambda db: db.execute("SELECT no_such_function()"))
     assert not list(cache.file.parent.glob("*.corrupt-*"))
 
 
@@ -209,7 +209,7 @@ def test_a_warm_repeat_computes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     requests = [Request("the cat", " sat"), Request("the cat", " mat on"), Request("", "the")]
     with Cache(tmp_path) as cache, hf(folder, cache=cache) as engine:
         first, recipe = engine.loglikelihoods(requests), engine.fingerprint()
-    monkeypatch.setattr(local_engine.HF, "opened", lambda *_: pytest.fail("the model was opened"))
+    monkeypatch.setattr(local_engine.HF, "open_model", lambda *_: pytest.fail("the model was opened"))
     monkeypatch.setattr(local_engine, "encode", lambda *_: pytest.fail("a text was tokenised"))
     with Cache(tmp_path) as cache, hf(folder, cache=cache) as engine:
         done: list[int] = []

@@ -107,12 +107,12 @@ def test_every_family_is_scored_by_the_fastest_path_that_is_exact(
         assert engine.fingerprint()["path"] == path
 
 
-def blind(made: Callable[..., layout.Group]) -> Callable[..., layout.Group]:
+def blind(made: Callable[..., layout.BlockGroup]) -> Callable[..., layout.BlockGroup]:
     """Every node sees the whole block, as in a model that makes its own mask."""
 
-    def group(*given: Any) -> layout.Group:
+    def group(*given: Any) -> layout.BlockGroup:
         open_ = torch.zeros_like((one := made(*given)).mask)
-        return layout.Group(one.blocks, one.keys, open_, open_)
+        return layout.BlockGroup(one.blocks, one.keys, open_, open_)
 
     return group
 
@@ -173,9 +173,9 @@ def test_equal_requests_and_letters_of_one_prompt_cost_one_position(
     seen: list[int] = []
     logprobs = tree.Head.logprobs
 
-    def spy(self: tree.Head, hidden: Any, at: Any, tokens: Any) -> Any:
+    def spy(self: tree.Head, hidden: Any, rows: Any, tokens: Any) -> Any:
         seen.append(len(hidden))
-        return logprobs(self, hidden, at, tokens)
+        return logprobs(self, hidden, rows, tokens)
 
     monkeypatch.setattr(tree.Head, "logprobs", spy)
     done: list[int] = []

@@ -98,7 +98,7 @@ def test_results_come_in_the_order_of_the_plan_whichever_unit_is_done_first(
     llama: Path, joined: FakeRay
 ) -> None:
     with opened(model_at(llama, workers=3)) as engine:
-        work, requests = engine.opened(), [Encoded((1, n), (2,)) for n in range(12)]
+        work, requests = engine.open_model(), [Encoded((1, n), (2,)) for n in range(12)]
         one_by_one = work.alone(requests)
         found = [next(iter(one.values())) for one in work.rows(iter([((r.row, (r,)),) for r in requests]))]
     assert found == one_by_one

@@ -80,7 +80,7 @@ class HF(Closing):
     @cached_property
     def speller(self) -> Speller:
         """Tokenizer of the model, which is loaded together with the model."""
-        return Speller(self.opened().tokenizer)
+        return Speller(self.open_model().tokenizer)
 
     @property
     def path(self) -> str:
@@ -95,21 +95,21 @@ class HF(Closing):
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         """Return one log-probability per request. Identical requests are computed once. Raise the errors of `Scorer`."""
-        if (kept_before := self._kept.known_texts(requests)) is not None:
+        if (cached := self._kept.known_texts(requests)) is not None:
             progress(len(requests))
-            return kept_before
+            return cached
         encoded = encode(self.speller, requests)
         # The last token is predicted but not read.
-        check_lengths(encoded, self.name, self.opened().max_length + 1)
-        asked = Counter(encoded)
-        known = self._kept.known(asked)
-        progress(sum(asked[request] for request in known))
-        if len(known) < len(asked):
-            for fresh in self._computed(list(asked), frozenset(known)):
-                progress(sum(asked[request] for request in fresh if request not in known))
-                known |= fresh
+        check_lengths(encoded, self.name, self.open_model().max_length + 1)
+        counts = Counter(encoded)
+        scores = self._kept.known(counts)
+        progress(sum(counts[request] for request in scores))
+        if len(scores) < len(counts):
+            for fresh in self._compute(list(counts), frozenset(scores)):
+                progress(sum(counts[request] for request in fresh if request not in scores))
+                scores |= fresh
         self._kept.keep_texts(requests, encoded)
-        return [known[request] for request in encoded]
+        return [scores[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:
         """Return the recipe of the scores, their scoring path, and the licence of the model."""
@@ -124,12 +124,12 @@ class HF(Closing):
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """Return one reply per prompt, in order. Raise `DataError` if prompts leave no room for a reply."""
-        work = self.opened()
+        work = self.open_model()
         encoded = [as_prompt(work.tokenizer, self.name, prompt) for prompt in prompts]
         check_room(encoded, self.name, max_tokens, work.max_length)
         return work.replies(encoded, max_tokens)
 
-    def opened(self) -> Work:
+    def open_model(self) -> Work:
         """Return the model, loading it if necessary."""
         if self._work is None:
             from robustify.models.engines.local.model import Local
@@ -140,20 +140,21 @@ class HF(Closing):
                 self._work = Local(self._folder, self._model.device, self._model.dtype, _threads())
         return self._work
 
-    def _computed(
-        self, requests: Sequence[Encoded], known: frozenset[Encoded]
+    def _compute(
+        self, requests: Sequence[Encoded], cached: frozenset[Encoded]
     ) -> Iterator[Mapping[Encoded, Logprob]]:
-        """Score the requests that are not in `known`, and yield the stored scores of each batch."""
+        """Score the requests that are not `cached`, and yield the stored scores of each batch."""
         from robustify.models.engines.local.model import is_out_of_memory
 
-        paths = self._paths = self._paths or Paths(self.opened(), self._kept.path, self._model.section)
+        paths = self._paths = self._paths or Paths(self.open_model(), self._kept.path, self._model.section)
         budget = self._model.budget
         try:
-            for fresh in paths.score(requests, known, budget):
+            for fresh in paths.score(requests, cached, budget):
                 if not all(-float("inf") < total <= 1e-3 for total in fresh.values()):
                     raise ModelError(
                         f"{self.name}: the model returned a log-probability that is NaN, infinite, or above 0. Its "
-                        "weights are damaged, or its precision is too low."
+                        "weights are damaged, or its precision is too low.",
+                        code="invalid-log-probability",
                     )
                 # Store the path before the scores, because another run that finds all scores also needs the path.
                 self._kept.path = paths.path
@@ -163,5 +164,6 @@ class HF(Closing):
                 raise
             raise ResourceError(
                 f"{self.name}: a batch of {budget:,} tokens does not fit into memory. Set `max_batch_tokens: "
-                f"{budget // 2}` for this model in the config, or use a smaller model or dtype bfloat16."
+                f"{budget // 2}` for this model in the config, or use a smaller model or dtype bfloat16.",
+                code="batch-out-of-memory",
             ) from None

@@ -35,7 +35,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class BlockGroup:
     """Group of blocks that are computed together. If s blocks have q rows and k keys each, `keys` (s*k,) are indices into
     the trunk followed by the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` that of sliding windows."""
 
@@ -50,7 +50,7 @@ class Layout:
     """Groups of blocks that form a batch. `order` (rows,) is the node of each row, and `seat` the row of each node. Nodes
     after the last one of the batch are padding."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[BlockGroup, ...]
     order: Numbers
     seat: Numbers
 
@@ -63,39 +63,39 @@ class Layout:
         # Heads that share keys become additional rows of one query, for fewer and larger matrix products.
         folded = query[0].view(kv, heads // kv, -1, BLOCK, width).permute(2, 0, 1, 3, 4)
         out = query.new_empty(rows // BLOCK, BLOCK, kv, heads // kv, width)
-        at = 0
+        start = 0
         for group in self.groups:
-            here = slice(at, at + group.blocks)
-            seen = scaled_dot_product_attention(
-                folded[here].reshape(group.blocks, kv, -1, width),
-                _shown(key, group),
-                _shown(value, group),
+            blocks = slice(start, start + group.blocks)
+            attended = scaled_dot_product_attention(
+                folded[blocks].reshape(group.blocks, kv, -1, width),
+                _select_states(key, group),
+                _select_states(value, group),
                 attn_mask=group.near if near else group.mask,
                 scale=scaling,
             )
-            out[here] = seen.view(group.blocks, kv, -1, BLOCK, width).permute(0, 3, 1, 2, 4)
-            at += group.blocks
+            out[blocks] = attended.view(group.blocks, kv, -1, BLOCK, width).permute(0, 3, 1, 2, 4)
+            start += group.blocks
         return out.view(1, rows, heads, width)
 
 
-def _shown(states: Tensor, group: Group) -> Tensor:
+def _select_states(states: Tensor, group: BlockGroup) -> Tensor:
     """Select the keys or values of a group from those of the batch. The result is (blocks, kv heads, keys, width), and
     `states` is (trunk + rows, kv heads, width)."""
     kv, width = states.shape[1:]
     # Copying complete rows is fastest.
-    shown = states.reshape(len(states), kv * width).index_select(0, group.keys)
-    return shown.view(group.blocks, -1, kv, width).transpose(1, 2)
+    selected = states.reshape(len(states), kv * width).index_select(0, group.keys)
+    return selected.view(group.blocks, -1, kv, width).transpose(1, 2)
 
 
-def laid_out(batch: Batch, shape: Shape) -> Layout:
+def lay_out(batch: Batch, shape: Shape) -> Layout:
     """Return the layout of a batch, padding its nodes to full blocks."""
     rows = -(-len(batch.tokens) // BLOCK) * BLOCK
     nodes = _Nodes(batch, rows)
-    shown = [nodes.seen_from(start) for start in range(0, rows, BLOCK)]
-    alike = _alike([len(keys) for keys in shown])
-    order = np.concatenate([np.arange(b * BLOCK, (b + 1) * BLOCK) for blocks in alike for b in blocks])
+    visible = [nodes.visible_from(start) for start in range(0, rows, BLOCK)]
+    block_groups = _similar_lengths([len(positions) for positions in visible])
+    order = np.concatenate([np.arange(b * BLOCK, (b + 1) * BLOCK) for blocks in block_groups for b in blocks])
     seat = np.argsort(order)
-    groups = tuple(_group(blocks, shown, nodes, seat, shape) for blocks in alike)
+    groups = tuple(_group(blocks, visible, nodes, seat, shape) for blocks in block_groups)
     return Layout(groups, order, seat)
 
 
@@ -110,22 +110,22 @@ class _Nodes:
             [np.arange(self.trunk), _array(batch.depths), np.zeros(rows - n, np.int64)]
         )
 
-    def seen_from(self, start: int) -> Numbers:
+    def visible_from(self, start: int) -> Numbers:
         """Return the positions that a block may attend to: the path above its first node, and the block itself."""
-        above = np.flatnonzero(self.ends[: self.trunk + start] > start)
-        return np.concatenate([above, self.trunk + np.arange(start, start + BLOCK)])
+        ancestors = np.flatnonzero(self.ends[: self.trunk + start] > start)
+        return np.concatenate([ancestors, self.trunk + np.arange(start, start + BLOCK)])
 
     def seats(self, positions: Numbers, seat: Numbers) -> Numbers:
         """Convert positions in the trunk and nodes to indices in the keys of the batch."""
-        above = positions[positions < self.trunk]
-        return np.concatenate([above, self.trunk + seat[positions[len(above) :] - self.trunk]])
+        in_trunk = positions[positions < self.trunk]
+        return np.concatenate([in_trunk, self.trunk + seat[positions[len(in_trunk) :] - self.trunk]])
 
 
 def _array(numbers: Sequence[int]) -> Numbers:
     return np.array(numbers, dtype=np.int64)
 
 
-def _alike(lengths: Sequence[int]) -> list[list[int]]:
+def _similar_lengths(lengths: Sequence[int]) -> list[list[int]]:
     """Group blocks that have similar numbers of keys. Return the indices of the blocks in each group."""
     groups: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
@@ -136,26 +136,27 @@ def _alike(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _group(
-    blocks: Sequence[int], shown: Sequence[Numbers], nodes: _Nodes, seat: Numbers, shape: Shape
-) -> Group:
-    widest = max(len(shown[number]) for number in blocks)
+    blocks: Sequence[int], visible: Sequence[Numbers], nodes: _Nodes, seat: Numbers, shape: Shape
+) -> BlockGroup:
+    widest = max(len(visible[number]) for number in blocks)
     keys = np.zeros((len(blocks), widest), dtype=np.int64)
-    seen = np.zeros((len(blocks), BLOCK, widest), dtype=bool)
-    far = np.zeros_like(seen)
+    is_visible = np.zeros((len(blocks), BLOCK, widest), dtype=bool)
+    is_far = np.zeros_like(is_visible)
     for i, number in enumerate(blocks):
-        positions = shown[number]
+        positions = visible[number]
         k = len(positions)
         keys[i, :k] = nodes.seats(positions, seat)
         queries = np.arange(number * BLOCK, (number + 1) * BLOCK)[:, None]
-        seen[i, :, :k] = (nodes.first[positions] <= queries) & (queries < nodes.ends[positions])
+        is_visible[i, :, :k] = (nodes.first[positions] <= queries) & (queries < nodes.ends[positions])
         if shape.window is not None:
-            far[i, :, :k] = nodes.depths[nodes.trunk + queries] - nodes.depths[positions] >= shape.window
-    mask = _mask(seen, shape)
-    near = _mask(seen & ~far, shape) if (seen & far).any() else mask
-    return Group(len(blocks), torch.from_numpy(keys.ravel()).to(shape.device), mask, near)
+            is_far[i, :, :k] = nodes.depths[nodes.trunk + queries] - nodes.depths[positions] >= shape.window
+    mask = _mask(is_visible, shape)
+    near = _mask(is_visible & ~is_far, shape) if (is_visible & is_far).any() else mask
+    return BlockGroup(len(blocks), torch.from_numpy(keys.ravel()).to(shape.device), mask, near)
 
 
-def _mask(seen: NDArray[np.bool_], shape: Shape) -> Tensor:
+def _mask(is_visible: NDArray[np.bool_], shape: Shape) -> Tensor:
     # An additive mask is built once per batch. A boolean mask would be converted in every layer.
-    mask = torch.zeros(seen.shape, dtype=shape.dtype).masked_fill_(~torch.from_numpy(seen), float("-inf"))
+    mask = torch.zeros(is_visible.shape, dtype=shape.dtype)
+    mask.masked_fill_(~torch.from_numpy(is_visible), float("-inf"))
     return mask[:, None].repeat(1, 1, shape.share, 1).to(shape.device)

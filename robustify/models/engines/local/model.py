@@ -33,8 +33,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _inference(function: F) -> F:
-    inside: F = torch.inference_mode()(function)
-    return inside
+    without_gradients: F = torch.inference_mode()(function)
+    return without_gradients
 
 
 class Local:
@@ -44,7 +44,7 @@ class Local:
     def __init__(self, folder: Path, device: str, dtype: str, n_threads: int) -> None:
         self.device = device_of(device)
         torch.set_num_threads(n_threads)
-        self.tokenizer, self.model = opened(folder, getattr(torch, dtype), self.device)
+        self.tokenizer, self.model = open_folder(folder, getattr(torch, dtype), self.device)
         self.max_length = max_length(self.model.config, self.tokenizer)
         sliding_window = window(self.model.config.get_text_config())
         self.traits = Traits(type(self.model).__name__, dtype, fits(self.model), sliding_window)
@@ -89,12 +89,12 @@ class Local:
 
     @_inference
     def _reply(self, ids: Sequence[int], max_tokens: int) -> Reply:
-        given = torch.tensor([ids], device=self.model.device)
+        prompt = torch.tensor([ids], device=self.model.device)
         stop = self.model.generation_config.eos_token_id
         ends = stop if isinstance(stop, list) else [stop]
         out: Any = self.model.generate(
-            given,
-            attention_mask=torch.ones_like(given),
+            prompt,
+            attention_mask=torch.ones_like(prompt),
             max_new_tokens=max_tokens,
             do_sample=False,
             num_beams=1,
@@ -103,9 +103,9 @@ class Local:
             top_k=None,
             pad_token_id=ends[0],
         )
-        said = out[0, len(ids) :]
-        ended = len(said) > 0 and int(said[-1]) in ends
-        return Reply(self.tokenizer.decode(said, skip_special_tokens=True), "stop" if ended else "length")
+        written = out[0, len(ids) :]
+        ended = len(written) > 0 and int(written[-1]) in ends
+        return Reply(self.tokenizer.decode(written, skip_special_tokens=True), "stop" if ended else "length")
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     )
 
 
-def opened(
+def open_folder(
     folder: Path, dtype: torch.dtype, device: torch.device, kind: Any = AutoModelForCausalLM
 ) -> tuple[Any, Any]:
     """Return the tokenizer and the model from a folder, ready for inference. `kind` is the model class. Raise `ModelError`
@@ -144,12 +144,13 @@ def opened(
             transformers_logging.enable_progress_bar()
     if n := len(loading["missing_keys"]) + len(loading["mismatched_keys"]):
         raise ModelError(
-            f"{folder}: {n} tensors are missing or have the wrong shape. Use weights that match config.json."
+            f"{folder}: {n} tensors are missing or have the wrong shape. Use weights that match config.json.",
+            code="mismatched-weights",
         )
     return tokenizer, quickened(model.to(device).eval())
 
 
-def opened_tokenizer(folder: Path) -> tuple[Any, int]:
+def open_tokenizer(folder: Path) -> tuple[Any, int]:
     """Return the tokenizer and the context length of a model in tokens, without loading its weights.
     Raise `ModelError` if transformers cannot load the tokenizer or the config."""
     with _loading(folder):
@@ -167,11 +168,12 @@ def _loading(folder: Path) -> Iterator[None]:
             size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) >> 20
             raise ResourceError(
                 f"{folder}: the model does not fit into memory; expected {size:,} MiB free for its weights. "
-                "Use a smaller model, dtype bfloat16, or more memory."
+                "Use a smaller model, dtype bfloat16, or more memory.",
+                code="model-out-of-memory",
             ) from None
-        first = (str(error).splitlines() or [""])[0][:200]
         raise ModelError(
-            f"{folder}: transformers cannot load this model ({type(error).__name__}: {first})"
+            f"{folder}: transformers cannot load this model ({type(error).__name__}: {first_line(error)})",
+            code="unloadable-model",
         ) from None
 
 
@@ -192,7 +194,8 @@ def device_of(name: str) -> torch.device:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError):
         raise UsageError(
-            f"torch cannot use the device {name!r}; expected cpu or another device of this machine."
+            f"torch cannot use the device {name!r}; expected cpu or another device of this machine.",
+            code="unknown-device",
         ) from None
     return device
 
@@ -212,11 +215,11 @@ def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
     positions = sorted({(b, position) for _, b, position, _ in wants})
     logits = _logits_at(model, positions, ids.to(device))
     slot = {position: i for i, position in enumerate(positions)}
-    at = torch.tensor([slot[b, position] for _, b, position, _ in wants], device=device)
+    slots = torch.tensor([slot[b, position] for _, b, position, _ in wants], device=device)
     tokens = torch.tensor([token for *_, token in wants], device=device)
-    chosen = logits[at, tokens] - torch.logsumexp(logits, dim=-1)[at]
+    logprobs = logits[slots, tokens] - torch.logsumexp(logits, dim=-1)[slots]
     totals: Scored = {}
-    for (request, *_), value in zip(wants, chosen.double().tolist(), strict=True):
+    for (request, *_), value in zip(wants, logprobs.double().tolist(), strict=True):
         totals[request] = totals.get(request, 0.0) + value
     return totals
 
@@ -239,19 +242,19 @@ def sentence_vectors(
 ) -> npt.NDArray[np.float32]:
     """Return a normalized vector for each text: the mean of the last hidden layer over its tokens (n_texts, width). Texts
     with about as many tokens share a batch. Raise `ModelError` if transformers cannot load the folder."""
-    tokenizer, model = opened(folder, torch.float32, torch.device("cpu"), AutoModel)
-    once = sorted(set(texts))
-    row = {text: at for at, text in enumerate(once)}
-    tokens = tokenizer(once, truncation=True, max_length=_LONGEST)["input_ids"] if once else []
-    order = sorted(range(len(once)), key=lambda at: len(tokens[at]))
-    out = np.zeros((len(once), model.config.hidden_size), dtype=np.float32)
+    tokenizer, model = open_folder(folder, torch.float32, torch.device("cpu"), AutoModel)
+    distinct = sorted(set(texts))
+    row_of = {text: row for row, text in enumerate(distinct)}
+    tokens = tokenizer(distinct, truncation=True, max_length=_LONGEST)["input_ids"] if distinct else []
+    order = sorted(range(len(distinct)), key=lambda row: len(tokens[row]))
+    vectors = np.zeros((len(distinct), model.config.hidden_size), dtype=np.float32)
     with torch.inference_mode():
         # The longest come first, so that all later batches fit into their memory.
-        for start in reversed(range(0, len(once), _TEXTS)):
-            part = order[start : start + _TEXTS]
-            given = tokenizer.pad({"input_ids": [tokens[at] for at in part]}, return_tensors="pt")
-            shown = given["attention_mask"][..., None]
-            mean = (model(**given).last_hidden_state * shown).sum(1) / shown.sum(1)
-            out[part] = torch.nn.functional.normalize(mean, dim=1).numpy()
-            progress(len(part))
-    return out[[row[text] for text in texts]]
+        for start in reversed(range(0, len(distinct), _TEXTS)):
+            rows = order[start : start + _TEXTS]
+            batch = tokenizer.pad({"input_ids": [tokens[row] for row in rows]}, return_tensors="pt")
+            mask = batch["attention_mask"][..., None]
+            mean = (model(**batch).last_hidden_state * mask).sum(1) / mask.sum(1)
+            vectors[rows] = torch.nn.functional.normalize(mean, dim=1).numpy()
+            progress(len(rows))
+    return vectors[[row_of[text] for text in texts]]

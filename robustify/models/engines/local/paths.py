@@ -63,36 +63,36 @@ class Paths:
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
         # Earlier versions may have stored the name of another path.
-        known = path if path in ("trees", "rows") else None
-        self.path = known or ("untried" if work.traits.fits else "rows")
+        stored = path if path in ("trees", "rows") else None
+        self.path = stored or ("untried" if work.traits.fits else "rows")
         self._untried = {False, True}
         """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
 
-    def score(self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Yield, batch by batch, the scores of all requests that are not in `known`. Known requests may be scored, too.
+    def score(self, requests: Sequence[Encoded], cached: frozenset[Encoded], budget: int) -> Iterator[Scored]:
+        """Yield, batch by batch, the scores of all requests that are not `cached`. Cached requests may be scored, too.
         Batches of about `budget` tokens are planned from all requests, so a resumed run gets bit-identical scores."""
         if self.path != "rows":
-            yield from self._by_trees(requests, known, budget)
+            yield from self._by_trees(requests, cached, budget)
         if self.path == "rows":
-            yield from self._work.rows(row_batches(requests, known, budget))
+            yield from self._work.rows(row_batches(requests, cached, budget))
 
     def _by_trees(
-        self, requests: Sequence[Encoded], known: frozenset[Encoded], budget: int
+        self, requests: Sequence[Encoded], cached: frozenset[Encoded], budget: int
     ) -> Iterator[Scored]:
         sections = plan_batches(requests, budget, self._section)
         needed = [
-            [any(requests[want.request] not in known for want in batch.wants) for batch in section]
+            [any(requests[want.request] not in cached for want in batch.wants) for batch in section]
             for section in sections
         ]
-        left, totals = [len(request.continuation) for request in requests], [0.0] * len(requests)
+        n_missing, totals = [len(request.continuation) for request in requests], [0.0] * len(requests)
         try:
             for pieces in self._work.trees(sections, needed):
                 fresh: Scored = {}
                 for number, logprob in pieces:
                     # One at a time, because float sums depend on the order, and `sum` on the version of Python.
                     totals[number] += logprob
-                    left[number] -= 1
-                    if not left[number]:
+                    n_missing[number] -= 1
+                    if not n_missing[number]:
                         fresh[requests[number]] = totals[number]
                 if not self._is_exact(fresh):
                     break
@@ -114,27 +114,27 @@ class Paths:
     def _is_exact(self, fresh: Scored) -> bool:
         """Return whether the first results agree with one-by-one scoring, within and beyond the sliding window."""
         window = self._work.traits.window
-        of_kind: dict[bool, list[Encoded]] = {False: [], True: []}
+        by_depth: dict[bool, list[Encoded]] = {False: [], True: []}
         for request in fresh:
-            of_kind[window is not None and len(request.row) > window].append(request)
-        for deep in sorted(kind for kind in self._untried if of_kind[kind]):
-            checked = of_kind[deep][:: max(1, len(of_kind[deep]) // _CHECKED)][:_CHECKED]
-            alone = zip(checked, self._work.alone(checked), strict=True)
+            by_depth[window is not None and len(request.row) > window].append(request)
+        for is_deep in sorted(is_deep for is_deep in self._untried if by_depth[is_deep]):
+            checked = by_depth[is_deep][:: max(1, len(by_depth[is_deep]) // _CHECKED)][:_CHECKED]
+            one_by_one = zip(checked, self._work.alone(checked), strict=True)
             dtype = self._work.traits.dtype
             # Comparisons with NaN are false. NaN is a fault of the model, not of the path.
-            if any(abs(a - fresh[r]) > tolerance(dtype, len(r.continuation)) for r, a in alone):
+            if any(abs(a - fresh[r]) > tolerance(dtype, len(r.continuation)) for r, a in one_by_one):
                 return False
-            self._untried.remove(deep)
+            self._untried.remove(is_deep)
         return True
 
 
-def row_batches(requests: Sequence[Encoded], known: frozenset[Encoded], most_tokens: int) -> Iterator[Rows]:
-    """Yield batches of distinct rows with their requests, longest rows first. Batches have about `most_tokens` tokens. They
-    are formed from all requests, but a batch is skipped if all its requests are known."""
+def row_batches(requests: Sequence[Encoded], cached: frozenset[Encoded], max_tokens: int) -> Iterator[Rows]:
+    """Yield batches of distinct rows with their requests, longest rows first. Batches have about `max_tokens` tokens. They
+    are formed from all requests, but a batch is skipped if all its requests are cached."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:
-        size = max(1, most_tokens // len(rows[0][0]))
+        size = max(1, max_tokens // len(rows[0][0]))
         batch, rows = tuple(rows[:size]), rows[size:]
-        if not all(request in known for _, same in batch for request in same):
+        if not all(request in cached for _, same in batch for request in same):
             yield batch

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from robustify.models.engines.local.layout import Layout, Shape, laid_out
+from robustify.models.engines.local.layout import Layout, Shape, lay_out
 from robustify.models.engines.local.linear import OneDnnLinear, linear
 from robustify.models.engines.plan import Batch
 
@@ -82,8 +82,8 @@ def window(config: Any) -> int | None:
     """Return the sliding window of the model in tokens, or None if every layer attends to all tokens."""
     if getattr(config, "use_sliding_window", True) is False:
         return None
-    found = getattr(config, "sliding_window", None)
-    return int(found) if found else None
+    size = getattr(config, "sliding_window", None)
+    return int(size) if size else None
 
 
 def sliding(config: Any) -> tuple[bool, ...]:
@@ -116,35 +116,35 @@ class Head:
         self._cap = getattr(config, "final_logit_softcapping", None)
         self._tile = _TILE.get(device.type, _LARGE_TILE)
 
-    def logprobs(self, hidden: Tensor, at: Tensor, tokens: Tensor) -> Tensor:
-        """Return the log-probability of each of `tokens` after the hidden state that `at` selects for it. It is float64
-        (m,), `tokens` and `at` are (m,), and `hidden` is (n, width). Logits are float32, and the sum over the vocabulary is
-        accumulated tile by tile."""
-        chosen = torch.empty(len(tokens), dtype=torch.float32, device=hidden.device)
+    def logprobs(self, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Return the log-probability of each of `tokens` after the hidden state that `rows` selects for it. It is float64
+        (m,), `tokens` and `rows` are (m,), and `hidden` is (n, width). Logits are float32, and the sum over the vocabulary
+        is accumulated tile by tile."""
+        token_logits = torch.empty(len(tokens), dtype=torch.float32, device=hidden.device)
         total = torch.full((len(hidden),), float("-inf"), device=hidden.device)
         start = 0
         for logits in self._tiles(hidden):
             width = logits.shape[1]
             total = torch.logaddexp(total, torch.logsumexp(logits, dim=-1))
-            here = torch.nonzero((tokens >= start) & (tokens < start + width)).flatten()
-            chosen[here] = logits[at[here], tokens[here] - start]
+            in_tile = torch.nonzero((tokens >= start) & (tokens < start + width)).flatten()
+            token_logits[in_tile] = logits[rows[in_tile], tokens[in_tile] - start]
             start += width
-        return (chosen - total[at]).double()
+        return (token_logits - total[rows]).double()
 
     def _tiles(self, hidden: Tensor) -> Iterator[Tensor]:
         if type(self._module) not in (torch.nn.Linear, OneDnnLinear):
-            yield self._finished(self._module(hidden))
+            yield self._scaled(self._module(hidden))
             return
         weight, bias = self._module.weight, self._module.bias
         width = self._width(len(hidden))
         for start in range(0, len(weight), width):
             part = slice(start, start + width)
-            yield self._finished(linear(hidden, weight[part], None if bias is None else bias[part]))
+            yield self._scaled(linear(hidden, weight[part], None if bias is None else bias[part]))
 
     def _width(self, rows: int) -> int:
         return max(256, self._tile // max(1, rows))
 
-    def _finished(self, logits: Tensor) -> Tensor:
+    def _scaled(self, logits: Tensor) -> Tensor:
         logits = logits.float()
         if self._scale != 1.0:
             logits = logits * self._scale
@@ -179,15 +179,15 @@ class Trees:
     def _scored(self, batch: Batch, hidden: Tensor) -> list[tuple[int, float]]:
         nodes = sorted({want.node for want in batch.wants})
         slot = {node: i for i, node in enumerate(nodes)}
-        at = torch.tensor([slot[want.node] for want in batch.wants], device=self.device)
+        rows = torch.tensor([slot[want.node] for want in batch.wants], device=self.device)
         tokens = torch.tensor([want.following for want in batch.wants], device=self.device)
-        chosen = self._head.logprobs(hidden[nodes], at, tokens).tolist()
-        return [(want.request, logprob) for want, logprob in zip(batch.wants, chosen, strict=True)]
+        logprobs = self._head.logprobs(hidden[nodes], rows, tokens).tolist()
+        return [(want.request, logprob) for want, logprob in zip(batch.wants, logprobs, strict=True)]
 
     def _pass(self, batch: Batch, trunk: KV) -> tuple[Tensor, KV]:
         """Run the model on a batch. Return the last hidden states (n, width) and the trunk of the next batch."""
         global _running
-        layout = laid_out(batch, self._shape)
+        layout = lay_out(batch, self._shape)
         _running = running = _Pass(layout, self._near, trunk, self._carry(batch, layout))
         # transformers passes on a 4-D mask, or one mask per layer type, unchanged. Tree attention does not read it.
         unread = torch.zeros(1, 1, 1, 1, dtype=torch.bool, device=self.device)
