@@ -15,13 +15,21 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, Notice, notice_code
 from robustify.base.folded_words import LEAST_TERMS, readings, terms_named
 from robustify.base.key_file import Key
 from robustify.base.texts import escaped
 from robustify.gate.fingerprints import Fingerprints
-from robustify.gate.joined import joined
-from robustify.gate.opaque import MOST_BYTES, is_pointer, keys_in, states, text_of, unreadable, why_refused
+from robustify.gate.pieced_texts import join_pieces
+from robustify.gate.refused_content import (
+    MOST_BYTES,
+    binary_fault,
+    find_keys,
+    is_pointer,
+    private_states,
+    text_of,
+    unreadable_pieces,
+)
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight
 
 NAME = ".robustify-gate.json"
@@ -119,7 +127,7 @@ Policy = Sequence[AllowEntry]
 
 def allowed(policy: Policy, path: str) -> frozenset[str]:
     """Return the digests of the findings that are allowed at a path today."""
-    current = (one for one in policy if one.expires >= date.today() and one.covers(path))
+    current = (entry for entry in policy if entry.expires >= date.today() and entry.covers(path))
     return frozenset(digest for entry in current for digest in entry.findings)
 
 
@@ -149,11 +157,16 @@ def parse_policy(data: bytes, where: str) -> Policy:
     remedy = f"Restore the file, or remove it and run `{_ALLOW}` for each path or folder."
     # A merge may keep the number of the former format above rows of this one.
     if not isinstance(rows, list) or len(tree) != 2 or tree.get("format") not in (FORMAT, _FORMER):
-        raise DataError(f'{where}: expected JSON with only "format": "{FORMAT}" and "allow". {remedy}')
+        raise DataError(
+            f'{where}: expected JSON with only "format": "{FORMAT}" and "allow". {remedy}',
+            code="invalid-policy",
+        )
     entries = [entry for row in rows if (entry := _entry(row)) is not None]
     if n := len(rows) - len(entries):
         wanted = f"path, findings (digests, not whole files), reason, by, expires (within {MOST_DAYS} days)"
-        raise DataError(f"{where}: {n} entries are invalid. Expected {wanted}. {remedy}")
+        raise DataError(
+            f"{where}: {n} entries are invalid. Expected {wanted}. {remedy}", code="invalid-policy-entry"
+        )
     return tuple(dict.fromkeys(entries))
 
 
@@ -161,10 +174,10 @@ def _entry(row: Any) -> AllowEntry | None:
     try:
         texts = [row[name] for name in ("path", "reason", "by")]
         digests, expires = tuple(row["findings"]), date.fromisoformat(row["expires"])
-        whole = all(map(_DIGEST.fullmatch, digests)) and all(text.strip() for text in texts)
+        complete = all(map(_DIGEST.fullmatch, digests)) and all(text.strip() for text in texts)
     except (ValueError, TypeError, LookupError, AttributeError):
         return None
-    if not whole or expires > date.today() + timedelta(days=MOST_DAYS):
+    if not complete or expires > date.today() + timedelta(days=MOST_DAYS):
         return None
     return AllowEntry(texts[0].rstrip("/"), digests, texts[1], texts[2], expires)
 
@@ -180,21 +193,21 @@ class Examined:
     shapes: tuple[tuple[Shape, str], ...] = ()
     terms: int = 0
 
-    def left(self, lifted: frozenset[str] = frozenset()) -> list[GateFinding]:
+    def not_allowed(self, lifted: frozenset[str] = frozenset()) -> list[GateFinding]:
         """Return the findings that are not allowed, sorted by line."""
-        found = [one for one in self.findings if not (one.digests and lifted.issuperset(one.digests))]
+        findings = [f for f in self.findings if not (f.digests and lifted.issuperset(f.digests))]
         shapes = [(shape, digest) for shape, digest in self.shapes if digest not in lifted]
         if shapes:
             n, keyed = len(shapes), sum(keyed for (_, keyed), _ in shapes)
             first, last = shapes[0][0][0], shapes[-1][0][0]
-            more, where = "+" if n >= MOST_SHAPES else "", f", to line {last}" if last > first else ""
+            plus, where = "+" if n >= MOST_SHAPES else "", f", to line {last}" if last > first else ""
             refused, digests = keyed or n >= ENOUGH, tuple(digest for _, digest in shapes)
-            says = f"({n}{more} shaped like an item, {keyed} with a key{where})"
-            found.append(GateFinding(BY_ID["RBG101" if refused else "RBG104"], first, says, "", digests))
+            says = f"({n}{plus} shaped like an item, {keyed} with a key{where})"
+            findings.append(GateFinding(BY_ID["RBG101" if refused else "RBG104"], first, says, "", digests))
             if not refused and self.terms >= LEAST_TERMS:
                 says = f"(item shape, {self.terms} terms of the lexicon)"
-                found.append(GateFinding(BY_ID["RBG201"], first, says, "", digests))
-        return sorted(found, key=lambda finding: (finding.line, finding.rule.id))
+                findings.append(GateFinding(BY_ID["RBG201"], first, says, "", digests))
+        return sorted(findings, key=lambda finding: (finding.line, finding.rule.id))
 
 
 def examine(
@@ -202,68 +215,68 @@ def examine(
 ) -> Examined:
     """Scan the content of one file with all layers. A policy can lift the findings. If `size` is more than `MOST_BYTES`,
     `data` is only the digest of the content. The secrets of `keys` are found even without an ID."""
-    size, found = size or len(data), dict[tuple[str, str], GateFinding]()
+    size, by_rule = size or len(data), dict[tuple[str, str], GateFinding]()
     text = text_of(data) if size <= MOST_BYTES else None
 
     def add(rule: str, line: int, says: str = "", row: str | bytes = data if text is None else text) -> None:
         digests = (digest_of(rule, row),) if BY_ID[rule].allowable else ()
-        one = found.setdefault((rule, says), GateFinding(BY_ID[rule], line, says, "", digests))
+        finding = by_rule.setdefault((rule, says), GateFinding(BY_ID[rule], line, says, "", digests))
         # A later row of the same kind is a finding that an entry for the first does not allow.
-        found[rule, says] = replace(one, digests=tuple(dict.fromkeys((*one.digests, *digests))))
+        by_rule[rule, says] = replace(finding, digests=tuple(dict.fromkeys((*finding.digests, *digests))))
 
     if size > MOST_BYTES:
         add("RBG503", 1, f"({size:,} bytes; the limit is {MOST_BYTES >> 20} MiB)")
-    elif text is None and (refused := why_refused(data)):
+    elif text is None and (refused := binary_fault(data)):
         add(refused[0], 1, refused[1])
     if text is None:
-        return Examined(tuple(found.values()))
+        return Examined(tuple(by_rule.values()))
     if is_pointer(data):
         add("RBG505", 1)
-    if pieces := unreadable(text):
+    if pieces := unreadable_pieces(text):
         says = f"({sum(map(len, pieces)):,} unreadable characters)"
         add("RBG502", _line_of(text, max(text.find(pieces[0]), 0)), says, " ".join(pieces))
     shapes, terms, sets = list[Shape](), 0, dict[str, tuple[int, str]]()
     for form in readings(text):
-        for rule, at, says in states(form, keys):
-            place = _line_of(form, at)
-            lines = text.split("\n")[place - 1 : place] if rule == "RBG401" else []
-            add(rule, place, says, lines[0] if lines else text)
+        for rule, offset, says in private_states(form, keys):
+            line = _line_of(form, offset)
+            lines = text.split("\n")[line - 1 : line] if rule == "RBG401" else []
+            add(rule, line, says, lines[0] if lines else text)
         new = shapes_of(form)
         shapes = max(shapes, new, key=weight)
         terms = max(terms, terms_named(form)) if new else terms
         # Escapes in strings are read as they are joined, so other forms matter only for the cells of a page.
-        pieced = joined(form) if prints and (form is text or "</t" in text) else ""
+        pieced = join_pieces(form) if prints and (form is text or "</t" in text) else ""
         for name, line, strength in (*prints.matches(form), *prints.matches(pieced)) if prints else ():
             sets.setdefault(name, (line, strength))
-    for name, (place, strength) in sets.items():
-        add("RBG301", place, f'(set "{name}", {strength})')
+    for name, (line, strength) in sets.items():
+        add("RBG301", line, f'(set "{name}", {strength})')
     shapes = sorted(shapes)
-    rows = _rows(text, [line - 1 for line, _ in shapes])
+    rows = _shape_rows(text, [line - 1 for line, _ in shapes])
     digests = (digest_of("RBG101", row) for row in rows)
-    return Examined(tuple(found.values()), tuple(zip(shapes, digests, strict=True)), terms)
+    return Examined(tuple(by_rule.values()), tuple(zip(shapes, digests, strict=True)), terms)
 
 
-def _line_of(text: str, at: int) -> int:
-    return 1 + text.count("\n", 0, at)
+def _line_of(text: str, offset: int) -> int:
+    return 1 + text.count("\n", 0, offset)
 
 
-def _rows(text: str, places: Sequence[int]) -> Iterator[str]:
+def _shape_rows(text: str, indices: Sequence[int]) -> Iterator[str]:
     """Yield the text of each shape: its paragraph, joined with the one before or after it if it is not a whole
     item."""
-    lines, known = text.split("\n"), dict[tuple[int, int], str]()
-    places = [min(at, len(lines) - 1) for at in places]  # a reading may have more lines
-    for last, at, following in zip((-1, *places), places, (*places[1:], len(lines)), strict=False):
-        first, end = _paragraph(lines, at, last + 1, following)
-        before = _paragraph(lines, first - 2, last + 1, following)[0] if first - 2 > last else first
-        after = _paragraph(lines, end + 1, last + 1, following)[1] if end + 1 < following else end
-        if (first, end) not in known:
-            ways = ("\n".join(lines[i:j]) for i, j in ((first, end), (before, end), (first, after)))
-            known[first, end] = next(filter(shapes_of, ways), "\n".join(lines[before:after]))
-        yield known[first, end]
+    lines, row_of_paragraph = text.split("\n"), dict[tuple[int, int], str]()
+    indices = [min(index, len(lines) - 1) for index in indices]  # a reading may have more lines
+    for previous, index, following in zip((-1, *indices), indices, (*indices[1:], len(lines)), strict=False):
+        first, end = _paragraph(lines, index, previous + 1, following)
+        before = _paragraph(lines, first - 2, previous + 1, following)[0] if first - 2 > previous else first
+        after = _paragraph(lines, end + 1, previous + 1, following)[1] if end + 1 < following else end
+        if (first, end) not in row_of_paragraph:
+            candidates = ("\n".join(lines[i:j]) for i, j in ((first, end), (before, end), (first, after)))
+            row_of_paragraph[first, end] = next(filter(shapes_of, candidates), "\n".join(lines[before:after]))
+        yield row_of_paragraph[first, end]
 
 
-def _paragraph(lines: Sequence[str], at: int, begin: int, end: int) -> tuple[int, int]:
-    first, last = at, at + 1
+def _paragraph(lines: Sequence[str], index: int, begin: int, end: int) -> tuple[int, int]:
+    first, last = index, index + 1
     while first > begin and lines[first - 1].strip():
         first -= 1
     while last < end and lines[last].strip():
@@ -299,26 +312,28 @@ def check_contents(
     contents: Iterable[Blob], prints: Fingerprints | None, policy: Policy, keys: Sequence[Key] = ()
 ) -> Outcome:
     """Scan contents, and return the findings that the policy does not allow, with counts."""
-    outcome, known = Outcome(), dict[bytes, Examined]()
+    outcome, examined = Outcome(), dict[bytes, Examined]()
     for content in contents:
         outcome.files += 1
         outcome.size += content.size
         digest = hashlib.sha256(content.data).digest()
-        if digest not in known:
-            known[digest] = examine(content.data, prints, keys, content.size)
-        path, in_path = _in_path(content.path, prints, keys)
-        left = known[digest].left(allowed(policy, content.path))
-        outcome.allowed += len(left) < len(known[digest].left())
-        outcome.findings += [replace(finding, path=path) for finding in (*in_path, *left)]
+        if digest not in examined:
+            examined[digest] = examine(content.data, prints, keys, content.size)
+        path, in_path = _path_findings(content.path, prints, keys)
+        findings = examined[digest].not_allowed(allowed(policy, content.path))
+        outcome.allowed += len(findings) < len(examined[digest].not_allowed())
+        outcome.findings += [replace(finding, path=path) for finding in (*in_path, *findings)]
     return outcome
 
 
-def _in_path(path: str, prints: Fingerprints | None, keys: Sequence[Key]) -> tuple[str, list[GateFinding]]:
+def _path_findings(
+    path: str, prints: Fingerprints | None, keys: Sequence[Key]
+) -> tuple[str, list[GateFinding]]:
     """Return a printable path and any findings in the path. A path with registered text or a key is not printed."""
     matches = prints.matches(path) if prints else ()
-    found = [("RBG301", f': set "{name}", {how}') for name, _, how in matches]
-    found += [("RBG402", "") for form in (path, path.replace("/", "\n")) for _ in keys_in(form, keys)]
-    for rule, says in found:
+    rules = [("RBG301", f': set "{name}", {strength}') for name, _, strength in matches]
+    rules += [("RBG402", "") for form in (path, path.replace("/", "\n")) for _ in find_keys(form, keys)]
+    for rule, says in rules:
         finding = GateFinding(BY_ID[rule], 1, f"(in the path itself{says})")
         return f"<a path of {len(path)} characters>", [finding]
     return path, []
@@ -332,13 +347,22 @@ def print_outcome(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> 
     scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
     if why_not:
         passes = "Text of a registered set passes unless it is shaped like an item."
-        lines.append(f"The fingerprint layer did not run: {why_not}. {passes}")
+        lines.append(
+            Notice(f"The fingerprint layer did not run: {why_not}. {passes}", code="no-fingerprints")
+        )
     if outcome.allowed:
-        lines.append(f"findings in {outcome.allowed} contents are allowed by policy entries")
+        note = f"findings in {outcome.allowed} contents are allowed by policy entries"
+        lines.append(Notice(note, code="allowed-findings"))
     if refused:
-        lines.append(f"REFUSED: {len(refused)} findings in {len({one.path for one in refused})} of {scanned}")
+        lines.append(f"REFUSED: {len(refused)} findings in {len({f.path for f in refused})} of {scanned}")
     else:
         lines.append(f"clean: {scanned}, {len(outcome.findings)} warnings")
     rules = sorted({finding.rule for finding in refused}, key=lambda rule: rule.id)
-    for line in (*lines, *(f"{rule.id}: {rule.says}. {rule.remedy}" for rule in rules)):
-        print(f"robustify gate: {line}", file=sys.stderr)
+    tell(*lines, *(f"{rule.id}: {rule.says}. {rule.remedy}" for rule in rules))
+
+
+def tell(*lines: str) -> None:
+    """Print lines to stderr, and after each error or note its code."""
+    for line in lines:
+        code = notice_code(line)
+        print(f"robustify gate: {line}{code and f' [{code}]'}", file=sys.stderr)

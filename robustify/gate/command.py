@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import NoReturn
 
-from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
+from robustify.base.errors import AuthorisationError, Notice, RobustifyError, UsageError, notice_code
 from robustify.base.files import writable
 from robustify.base.git import Repository, work_tree
 from robustify.base.key_file import IDS_FILE_VARIABLE, IDS_VARIABLE, Key, load_key
@@ -29,6 +29,7 @@ from robustify.gate.check import (
     policy_of,
     policy_text,
     print_outcome,
+    tell,
 )
 from robustify.gate.fingerprints import (
     TEST_TEXT,
@@ -39,7 +40,7 @@ from robustify.gate.fingerprints import (
     read_texts,
     write_index,
 )
-from robustify.gate.sources import of_named, task_of
+from robustify.gate.sources import named_blobs, scan_task
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 _DESCRIPTION = """\
@@ -69,9 +70,11 @@ class _Parser(argparse.ArgumentParser):
         self.add_argument("--index", help="index of registered sets [$ROBUSTIFY_GATE_INDEX]")
 
     def error(self, message: str) -> NoReturn:
-        whole = message.startswith(("argument -", "one of the", "the following")) and "invalid" not in message
-        fault = message if whole else message.split(":")[0]
-        raise UsageError(f"{fault}. For help, run `{self.prog} --help`.")
+        is_safe = (
+            message.startswith(("argument -", "one of the", "the following")) and "invalid" not in message
+        )
+        fault = message if is_safe else message.split(":")[0]
+        raise UsageError(f"{fault}. For help, run `{self.prog} --help`.", code="invalid-arguments")
 
 
 def scanner() -> argparse.ArgumentParser:
@@ -101,11 +104,11 @@ def run_gate(argv: Sequence[str]) -> int:
         code = run(argv[1:]) if run else _scan(argv)
         sys.stdout.flush()
     except RobustifyError as error:
-        for line in error.lines:
-            print(f"robustify gate: {line}", file=sys.stderr)
+        first, *others = error.lines
+        tell(Notice(first, code=notice_code(first) or error.code), *others)
         return error.exit_code
     except KeyboardInterrupt:
-        print("robustify gate: interrupted", file=sys.stderr)
+        tell("interrupted")
         return 130
     except BrokenPipeError:
         # The reader has closed the pipe; findings that could not be printed still stop the commit.
@@ -114,33 +117,42 @@ def run_gate(argv: Sequence[str]) -> int:
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         says = f"error in {Path(last.filename).name}:{last.lineno}: {type(error).__name__}"
-        print(f"robustify gate: {says} (details omitted: they may contain text)", file=sys.stderr)
+        tell(f"{says} (details omitted: they may contain text)")
         return 1
     return code
 
 
 def _scan(argv: Sequence[str]) -> int:
     parser = scanner()
-    asked = parser.parse_args(list(argv))
-    if asked.commit_msg == "" and len(asked.files) == 1:  # other options between the option and its file
-        asked.commit_msg = asked.files.pop()
-    modes = (asked.staged, asked.all, asked.pushed is not None, asked.range, asked.commit_msg, asked.files)
-    if sum(map(bool, modes)) != 1 or asked.commit_msg == "":
+    options = parser.parse_args(list(argv))
+    if options.commit_msg == "" and len(options.files) == 1:  # other options between the option and its file
+        options.commit_msg = options.files.pop()
+    modes = (
+        options.staged,
+        options.all,
+        options.pushed is not None,
+        options.range,
+        options.commit_msg,
+        options.files,
+    )
+    if sum(map(bool, modes)) != 1 or options.commit_msg == "":
         ways = "FILES, --staged, --all, --range A..B, --pushed, --commit-msg FILE"
         parser.error(f"one of the following is required, and only one: {ways}")
-    prints, why_not = _fingerprints(asked)
-    if prints is None and asked.require_fingerprints:
-        raise AuthorisationError(f"The fingerprint layer is required but cannot run: {why_not}.")
-    contents, policy, notes = task_of(asked)
-    outcome = check_contents(contents, prints, policy, _own_keys(asked))
+    prints, why_not = _fingerprints(options)
+    if prints is None and options.require_fingerprints:
+        raise AuthorisationError(
+            f"The fingerprint layer is required but cannot run: {why_not}.", code="missing-fingerprints"
+        )
+    contents, policy, notes = scan_task(options)
+    outcome = check_contents(contents, prints, policy, _own_keys(options))
     print_outcome(outcome, why_not, notes)
     return AuthorisationError.exit_code if outcome.refused else 0
 
 
-def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
+def _fingerprints(options: Namespace) -> tuple[Fingerprints | None, str]:
     """Return the fingerprint layer, or None and the reason why it cannot run."""
-    index = asked.index or os.environ.get(INDEX_VARIABLE)
-    key = load_key(asked.key)
+    index = options.index or os.environ.get(INDEX_VARIABLE)
+    key = load_key(options.key)
     if not index:
         return None, f"no index of registered sets was given (--index or ${INDEX_VARIABLE})"
     if key is None:
@@ -148,9 +160,9 @@ def _fingerprints(asked: Namespace) -> tuple[Fingerprints | None, str]:
     return Fingerprints(read_index(Path(index), key), key), ""
 
 
-def _own_keys(asked: Namespace) -> list[Key]:
+def _own_keys(options: Namespace) -> list[Key]:
     """Return the available keys of the gate and of the evaluator."""
-    keys = [load_key(asked.key)]
+    keys = [load_key(options.key)]
     with suppress(RobustifyError):  # a fault of the evaluator's key is reported where that key is used
         keys.append(load_key(None, IDS_FILE_VARIABLE, IDS_VARIABLE))
     return [key for key in keys if key is not None]
@@ -162,20 +174,22 @@ def _index(argv: Sequence[str]) -> int:
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files, one set per file")
     add("-o", "--out", "--output", required=True, metavar="INDEX", help="index file to write")
     add("--name", metavar="NAME", help="name to show in findings instead of the name of each file")
-    asked = parser.parse_args(list(argv))
-    key = load_key(asked.key)
+    options = parser.parse_args(list(argv))
+    key = load_key(options.key)
     if key is None:
         remedy = "Pass `--key FILE`. To make a key, run `robustify restricted key new`."
-        raise AuthorisationError(f"No key for the index was given. {remedy}")
+        raise AuthorisationError(f"No key for the index was given. {remedy}", code="missing-gate-key")
     sets: dict[str, list[Item]] = {}
-    for name in asked.items:
-        sets.setdefault(asked.name or Path(name).stem, []).extend(read_texts(Path(name)))
+    for name in options.items:
+        sets.setdefault(options.name or Path(name).stem, []).extend(read_texts(Path(name)))
     built = build_index(sets, key)
-    write_index(Path(asked.out), built, key)
-    print(f"{escaped(asked.out)}: {built.items:,} items, {len(built.shingles) // 2:,} shingles, key {key.id}")
+    write_index(Path(options.out), built, key)
+    print(
+        f"{escaped(options.out)}: {built.items:,} items, {len(built.shingles) // 2:,} shingles, key {key.id}"
+    )
     if built.blind:
-        why = "they are too short or too much like ordinary text"
-        print(f"robustify gate: {built.blind:,} items cannot be recognised because {why}", file=sys.stderr)
+        reason = "they are too short or too much like ordinary text"
+        tell(Notice(f"{built.blind:,} items cannot be recognised because {reason}", code="blind-items"))
     return 0
 
 
@@ -186,35 +200,41 @@ def _allow(argv: Sequence[str]) -> int:
     add("paths", nargs="+", metavar="PATH", help=says)
     add("--reason", help="why the content is harmless [default: as in the path's entry]")
     add("--by", help="name of the reviewer [default: as in the path's entry]")
-    asked = parser.parse_args(list(argv))
-    prints, today, root = _fingerprints(asked)[0], date.today(), work_tree(Path.cwd())
+    options = parser.parse_args(list(argv))
+    prints, today, root = _fingerprints(options)[0], date.today(), work_tree(Path.cwd())
     if root is None:
-        raise UsageError("The current folder is not in a Git work tree. Run the command in one.")
+        raise UsageError(
+            "The current folder is not in a Git work tree. Run the command in one.", code="no-work-tree"
+        )
     entries = [entry for entry in policy_of(root) if entry.expires >= today]
-    for path, contents in of_named(asked.paths, root):
-        found = check_contents(contents, prints, (), _own_keys(asked)).refused
-        if stuck := sorted({finding.rule.id for finding in found if not finding.digests}):
+    for path, contents in named_blobs(options.paths, root):
+        refused = check_contents(contents, prints, (), _own_keys(options)).refused
+        if stuck := sorted({finding.rule.id for finding in refused if not finding.digests}):
             fault = f"{escaped(path)}: {', '.join(stuck)} cannot be allowed"
-            raise AuthorisationError(f"{fault}. Remove the content.")
-        print(f"{escaped(path)}: {', '.join(sorted({one.rule.id for one in found})) or 'nothing to allow'}")
-        digests = {digest for finding in found for digest in finding.digests}
+            raise AuthorisationError(f"{fault}. Remove the content.", code="finding-not-allowable")
+        print(
+            f"{escaped(path)}: {', '.join(sorted({finding.rule.id for finding in refused})) or 'nothing to allow'}"
+        )
+        digests = {digest for finding in refused for digest in finding.digests}
         last = next((entry for entry in reversed(entries) if entry.covers(path)), None)
-        reason, by = asked.reason or (last and last.reason), asked.by or (last and last.by)
+        reason, by = options.reason or (last and last.reason), options.by or (last and last.by)
         if digests and not (reason and by):
             remedy = "State why it is harmless and who reviewed it: `--reason WHY --by WHO`."
-            raise UsageError(f"{escaped(path)} has no policy entry yet. {remedy}")
+            raise UsageError(f"{escaped(path)} has no policy entry yet. {remedy}", code="missing-reason")
         # The entry of a folder gets the new findings, and loses those that are gone.
         if last and last.path != path:
-            ((path, inside),) = of_named([str(root / last.path)], root)
-            there = check_contents(inside, prints, (), _own_keys(asked)).refused
-            digests |= {digest for one in there for digest in one.digests}.intersection(last.findings)
-        entries = [one for one in entries if not f"{one.path}/".startswith(f"{path}/")]
+            ((path, inside),) = named_blobs([str(root / last.path)], root)
+            refused_inside = check_contents(inside, prints, (), _own_keys(options)).refused
+            digests |= {digest for finding in refused_inside for digest in finding.digests}.intersection(
+                last.findings
+            )
+        entries = [entry for entry in entries if not f"{entry.path}/".startswith(f"{path}/")]
         if digests and reason and by:
             expires = today + timedelta(days=MOST_DAYS)
             entries.append(AllowEntry(path, tuple(sorted(digests)), reason, by, expires))
     with writable(NAME):
         (root / NAME).write_text(policy_text(entries), encoding="utf-8")
-    print(f"robustify gate: {NAME} was written. To apply it, run `git add {NAME}`.", file=sys.stderr)
+    tell(f"{NAME} was written. To apply it, run `git add {NAME}`.")
     return 0
 
 
@@ -230,45 +250,44 @@ _CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A", "", TE
 def _doctor(argv: Sequence[str]) -> int:
     """Print the state of each part of the gate, and return 0 if all are on, and 4 otherwise."""
     says = "Test whether each installed hook refuses a made-up item and finds registered text."
-    asked = _Parser("robustify gate doctor", says).parse_args(list(argv))
+    options = _Parser("robustify gate doctor", says).parse_args(list(argv))
     try:
-        why_not = _fingerprints(asked)[1]
+        why_not = _fingerprints(options)[1]
     except RobustifyError as error:
         why_not = error.lines[0]
     root, off = work_tree(Path.cwd()), {"fingerprints": f"did not run: {why_not}" if why_not else ""}
-    off |= dict(_hooks(root)) if root else {"repository": "not in a Git repository, so no hook runs"}
+    off |= dict(_test_hooks(root)) if root else {"repository": "not in a Git repository, so no hook runs"}
     for name, fault in off.items():
         print(f"OFF  {name}: {fault}" if fault else f"on   {name}")
     n = sum(map(bool, off.values()))
-    said = f"{n} of {len(off)} parts are off. docs/security.md lists what passes."
-    print(f"robustify gate: {said}", file=sys.stderr)
+    tell(f"{n} of {len(off)} parts are off. docs/security.md lists what passes.")
     return AuthorisationError.exit_code if n else 0
 
 
-def _hooks(root: Path) -> Iterator[tuple[str, str]]:
+def _test_hooks(root: Path) -> Iterator[tuple[str, str]]:
     """Test each hook. Yield its name, and the reason why it failed, or ""."""
     Repository(root)
-    hooks = root / _called(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
+    hooks = root / _run(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
     with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:
         copy = Path(folder, "copy")
         copy.mkdir()
-        _called(root, "git", "checkout-index", "--all", f"--prefix={copy}/")
+        _run(root, "git", "checkout-index", "--all", f"--prefix={copy}/")
         for step in ("init -q", "add --all --force", "commit -q --allow-empty -m Copy"):
-            _called(copy, "git", "-c", "core.hooksPath=/dev/null", *step.split())
+            _run(copy, "git", "-c", "core.hooksPath=/dev/null", *step.split())
         for path in root.iterdir():  # untracked files, such as an environment that a hook needs
             if path.name != ".git" and not (copy / path.name).exists():
                 (copy / path.name).symlink_to(path)
         (copy / ".git" / "info" / "exclude").write_text("*\n")
-        _called(copy, "git", "init", "-q", "--bare", "../far")
+        _run(copy, "git", "init", "-q", "--bare", "../far")
         for stage in HOOKS:
             hook, fault = hooks / stage, ""
             if not hook.exists():
                 fault = "not installed; see docs/security.md"
             elif not os.access(hook, os.X_OK):
                 fault = "not executable, so Git skips it"
-            elif _tried(hook, copy, "A note.").returncode:
+            elif _run_hook(hook, copy, "A note.").returncode:
                 fault = "refused a harmless change too, so the test proves nothing"
-            elif not (done := _tried(hook, copy, _CANARY)).returncode:
+            elif not (done := _run_hook(hook, copy, _CANARY)).returncode:
                 fault = "let the canary pass"
             elif "RBG101" not in done.stdout + done.stderr:
                 fault = "refused the canary without a gate finding"
@@ -277,25 +296,25 @@ def _hooks(root: Path) -> Iterator[tuple[str, str]]:
             yield f"{stage} hook", fault
 
 
-def _tried(hook: Path, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":
+def _run_hook(hook: Path, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":
     """Run a hook as Git would: on staged text, on a message, or on a push of a tag."""
     message = ".git/COMMIT_EDITMSG"  # pre-commit puts changes of other files aside
     note = copy / (message if hook.name == "commit-msg" else "robustify-canary.md")
     note.write_text(text, encoding="utf-8")
     match hook.name:
         case "commit-msg":
-            return _called(copy, str(hook), message)
+            return _run(copy, str(hook), message)
         case "pre-push":
-            _called(copy, "git", "tag", "-f", "-a", "canary", "-F", note.name)
-            tag = _called(copy, "git", "rev-parse", "canary").stdout.strip()
+            _run(copy, "git", "tag", "-f", "-a", "canary", "-F", note.name)
+            tag = _run(copy, "git", "rev-parse", "canary").stdout.strip()
             line = f"refs/tags/canary {tag} refs/tags/canary {'0' * 40}\n"
-            return _called(copy, str(hook), "../far", "../far", given=line)
+            return _run(copy, str(hook), "../far", "../far", given=line)
         case _:
-            _called(copy, "git", "add", "--force", note.name)
-            return _called(copy, str(hook))
+            _run(copy, "git", "add", "--force", note.name)
+            return _run(copy, str(hook))
 
 
-def _called(folder: Path, *line: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+def _run(folder: Path, *line: str, given: str = "") -> "subprocess.CompletedProcess[str]":
     env = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT_"))}
     people = (f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
     env |= dict.fromkeys(people, "gate@localhost")

@@ -18,7 +18,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from operator import xor
 from pathlib import Path
 
@@ -125,46 +125,52 @@ class Fingerprints:
             tags = self._tagger.tags(words[run.start() : run.end()])
             hits += [(run.start() + i, tag) for i, tag in enumerate(tags) if tag in self._known]
         seen = set[str]()
-        ways = (self._whole, self._covers, self._cuts)
-        for owner, at, strength in (match for way in ways for match in way(words, hits)):
-            name = self._name(owner)
+        matchers = (self._whole_matches, self._cover_matches, self._cut_matches)
+        for owner, position, strength in chain.from_iterable(find(words, hits) for find in matchers):
+            name = self._set_name(owner)
             if name not in seen:
                 seen.add(name)
-                start = next(islice(_WORD.finditer(folded), at, None)).start()
+                start = next(islice(_WORD.finditer(folded), position, None)).start()
                 yield name, 1 + folded.count(b"\n", 0, start), strength
 
-    def _name(self, owner: int) -> str:
+    def _set_name(self, owner: int) -> str:
         return next(name for name, first in reversed(self._sets) if first <= owner)
 
-    def _whole(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-        for at, tag in hits:
+    def _whole_matches(
+        self, words: list[bytes], hits: list[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, str]]:
+        for position, tag in hits:
             for (length, *digest), owner in self._wholes.get(tag, {}).items():
-                whole = words[at : at + length]
-                if len(whole) == length and self._tagger.whole(whole) == tuple(digest):
-                    yield owner, at, "a whole text"
+                candidate = words[position : position + length]
+                if len(candidate) == length and self._tagger.whole(candidate) == tuple(digest):
+                    yield owner, position, "a whole text"
 
-    def _covers(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    def _cover_matches(
+        self, words: list[bytes], hits: list[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, str]]:
         """Yield, for each item, the first window in which its different shingles cover enough words."""
         near: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for at, tag in hits:
+        for position, tag in hits:
             for owner in self._owners.get(tag, ()):
-                near[owner].append((at, tag))
-        for owner, found in near.items():
-            for i, (first, _) in enumerate(found):
-                window = {tag: at for at, tag in found[i : i + WINDOW] if at + SPAN <= first + WINDOW}
-                places = {at + j for at in window.values() for j in range(SPAN)}
+                near[owner].append((position, tag))
+        for owner, owner_hits in near.items():
+            for i, (first, _) in enumerate(owner_hits):
+                window = {
+                    tag: start for start, tag in owner_hits[i : i + WINDOW] if start + SPAN <= first + WINDOW
+                }
+                places = {start + j for start in window.values() for j in range(SPAN)}
                 if len(places) >= COVER and len({words[place] for place in places}) >= DIFFERENT:
                     yield owner, first, f"cover {len(places)} words"
                     break
 
-    def _cuts(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
+    def _cut_matches(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
         """Yield, for each set, the first window in which enough of its items have some words in a row."""
         runs, done = dict[int, tuple[int, int]](), set[str]()
         cuts, ends = defaultdict[str, dict[int, int]](dict), defaultdict[str, int](int)
         for place, owner in ((place, owner) for place, tag in hits for owner in self._owners.get(tag, ())):
             first, last = runs.get(owner, (place, place))
             runs[owner] = first, last = (first if place - last <= 1 else place, place)
-            name = self._name(owner) if last > first else ""
+            name = self._set_name(owner) if last > first else ""
             if name and name not in done and (first >= ends[name] or cuts[name].get(owner) == first):
                 cuts[name][owner], ends[name] = first, last + SPAN
                 near = {o: begin for o, begin in cuts[name].items() if begin + CUTS_WINDOW >= last + SPAN}
@@ -193,14 +199,20 @@ def read_index(path: Path, key: Key) -> Index:
     raw = _bytes_of(path, shown, _MOST_INDEX)
     head, mac, body = raw[:_HEAD], raw[_HEAD : _HEAD + _MAC], raw[_HEAD + _MAC :]
     if not raw.startswith(MAGIC) or len(mac) < _MAC:
-        made = "To make one, run `robustify gate index ITEMS -o INDEX`."
-        raise DataError(f"{shown} is not a gate index of this version. {made}")
+        remedy = "To make one, run `robustify gate index ITEMS -o INDEX`."
+        raise DataError(f"{shown} is not a gate index of this version. {remedy}", code="invalid-index")
     if head[len(MAGIC) :].hex() != key.id:
-        raise DataError(f"{shown} was made with key {head[len(MAGIC) :].hex()}. Pass that key, not {key.id}.")
+        raise DataError(
+            f"{shown} was made with key {head[len(MAGIC) :].hex()}. Pass that key, not {key.id}.",
+            code="other-index-key",
+        )
     if not hmac.compare_digest(hmac.digest(key.derived("gate/mac"), head + body, "sha256"), mac):
-        raise DataError(f"{shown} was changed or truncated after it was made. Restore or rebuild it.")
-    line, _, rest = body.partition(b"\n")
-    named, numbers = json.loads(line), array("Q", rest)
+        raise DataError(
+            f"{shown} was changed or truncated after it was made. Restore or rebuild it.",
+            code="changed-index",
+        )
+    line, _, packed = body.partition(b"\n")
+    named, numbers = json.loads(line), array("Q", packed)
     n, m = named["words"], named["words"] + named["shingles"]
     return Index(tuple(map(tuple, named["sets"])), numbers[:n], numbers[n:m], numbers[m:])
 
@@ -213,16 +225,16 @@ def build_index(sets: Mapping[str, Iterable[Item]], key: Key, *, library: bool =
         firsts.append((name, len(read)))
         # Sorting by keyed digests hides the order of the file.
         texts = ([(text, kept_words(text)) for text in item] for item in items)
-        read += sorted(texts, key=lambda item: tagger.whole(_row(item)))
-    rows = [tagger.tags(_row(item)) for item in read]
-    ordinary = _ordinary(tagger, set().union(*rows), library)
+        read += sorted(texts, key=lambda item: tagger.whole(_words_of(item)))
+    rows = [tagger.tags(_words_of(item)) for item in read]
+    ordinary = _background_tags(tagger, set().union(*rows), library)
     counts = Counter(tag for tags in rows for tag in set(tags))
     common = ordinary | {tag for tag, n in counts.items() if n > _SHARED}
     owners: dict[int, list[int]] = defaultdict(list)
     wholes, blind = array("Q"), 0
     for owner, (item, tags) in enumerate(zip(read, rows, strict=True)):
         # An item made from a template keeps the shingles that it shares, because it has hardly any others.
-        left_out = common if _cover(tags, common) >= COVER + SPAN else ordinary
+        left_out = common if _n_covered(tags, common) >= COVER + SPAN else ordinary
         for tag in set(tags) - left_out:
             if len(owners[tag]) < _SHARED:  # the first few items also reveal a leak of the others
                 owners[tag].append(owner)
@@ -232,30 +244,31 @@ def build_index(sets: Mapping[str, Iterable[Item]], key: Key, *, library: bool =
             its = tagger.tags(words) if len(words) >= (WHOLE_STEM if stem else WHOLE) else []
             if not common.issuperset(its):
                 wholes.extend((its[0], len(words), owner, *tagger.whole(words)))
-        blind += len(wholes) == before and _cover(tags, left_out) < COVER
+        blind += len(wholes) == before and _n_covered(tags, left_out) < COVER
     if blind >= len(read) - 1:
         raise DataError(
-            f"None of {blind} items has enough text. Expected questions of {COVER} words or more."
+            f"None of {blind} items has enough text. Expected questions of {COVER} words or more.",
+            code="items-too-short",
         )
     pairs = (number for tag in sorted(owners) for owner in owners[tag] for number in (tag, owner))
-    marks = array("Q", sorted({tagger.marks([word])[word] for item in read for word in _row(item)}))
+    marks = array("Q", sorted({tagger.marks([word])[word] for item in read for word in _words_of(item)}))
     return Index(tuple(firsts), marks, array("Q", pairs), wholes, len(read) - 1, blind)
 
 
-def _row(item: Sequence[tuple[str, list[bytes]]]) -> list[bytes]:
+def _words_of(item: Sequence[tuple[str, list[bytes]]]) -> list[bytes]:
     return [word for _, words in item for word in words]
 
 
-def _cover(tags: Sequence[int], left_out: set[int]) -> int:
+def _n_covered(tags: Sequence[int], left_out: set[int]) -> int:
     return len({i + j for i, tag in enumerate(tags) if tag not in left_out for j in range(SPAN)})
 
 
-def _ordinary(tagger: _Tagger, wanted: set[int], library: bool) -> set[int]:
-    files, left, kinds = list[Path](), _BACKGROUND, {".py", ".txt", ".rst", ".md"}
+def _background_tags(tagger: _Tagger, wanted: set[int], library: bool) -> set[int]:
+    files, bytes_left, kinds = list[Path](), _BACKGROUND, {".py", ".txt", ".rst", ".md"}
     for path in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.*")) if library else ():
         if path.suffix in kinds and "site-packages" not in path.parts and path.is_file():
-            left -= path.stat().st_size
-            files += [path] if left >= 0 else []
+            bytes_left -= path.stat().st_size
+            files += [path] if bytes_left >= 0 else []
     phrases = "\n\n".join(lexicon_file()["stock_phrases"])
     texts = (phrases, *(path.read_text("utf-8", "replace") for path in files))
     return {tag for text in texts for tag in wanted.intersection(tagger.tags(kept_words(text)))}
@@ -267,13 +280,16 @@ def read_texts(path: Path) -> list[Item]:
     shown = f"{str(path)!a}"
     data = _bytes_of(path, shown, _MOST_ITEMS)
     try:
-        rows = map(_strings, _parsed(path.suffix.lower(), data.decode("utf-8-sig")))
+        rows = map(_strings, _parsed_records(path.suffix.lower(), data.decode("utf-8-sig")))
         items: list[Item] = [*filter(None, map(tuple, rows))]
     except (ValueError, RecursionError):
         expected = "Expected JSON, JSONL, CSV, TSV or plain text"
-        raise DataError(f"{shown} is not valid UTF-8 or JSON, or is nested too deeply. {expected}.") from None
+        raise DataError(
+            f"{shown} is not valid UTF-8 or JSON, or is nested too deeply. {expected}.",
+            code="unreadable-items",
+        ) from None
     if not items:
-        raise DataError(f"{shown} contains no text to register.")
+        raise DataError(f"{shown} contains no text to register.", code="no-text")
     return items
 
 
@@ -282,15 +298,15 @@ def _bytes_of(path: Path, shown: str, most: int) -> bytes:
         return read_regular(path, most, follow=True)
     except OSError as error:
         kind = UsageError if isinstance(error, FileNotFoundError) else DataError
-        raise kind(f"{shown} cannot be read ({error.strerror}).") from None
+        raise kind(f"{shown} cannot be read ({error.strerror}).", code="unreadable-file") from None
 
 
-def _parsed(suffix: str, text: str) -> Iterable[object]:
+def _parsed_records(suffix: str, text: str) -> Iterable[object]:
     match suffix:
         case ".json":
             tree = json.loads(text)
             lists = [tree] if isinstance(tree, list) else [*tree.values()] if isinstance(tree, dict) else []
-            longest = max((one for one in lists if isinstance(one, list)), key=len, default=[])
+            longest = max((member for member in lists if isinstance(member, list)), key=len, default=[])
             return longest if longest and not any(isinstance(member, str) for member in longest) else [tree]
         case ".jsonl" | ".ndjson":
             return (json.loads(line) for line in text.split("\n") if line.strip())

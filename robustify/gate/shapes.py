@@ -29,12 +29,12 @@ _QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,
 
 def shapes_of(text: str) -> list[Shape]:
     """Return the item shapes in a text. Several methods look for them, and the list with the highest `weight` wins."""
-    found = [list(islice(_rows(text), MOST_SHAPES))]
-    for way in (_named, _marked, _listed):
-        places = list(islice(way(text), MOST_SHAPES))
-        ends = [match.start() for match in re.finditer("\n", text)] if places else []
-        found.append([(bisect_left(ends, at) + 1, keyed) for at, keyed in places])
-    return max(found, key=weight)
+    lists = [list(islice(_table_shapes(text), MOST_SHAPES))]
+    for find in (_named_parts, _marked_options, _quoted_options):
+        offsets = list(islice(find(text), MOST_SHAPES))
+        ends = [match.start() for match in re.finditer("\n", text)] if offsets else []
+        lists.append([(bisect_left(ends, offset) + 1, keyed) for offset, keyed in offsets])
+    return max(lists, key=weight)
 
 
 def weight(shapes: Sequence[Shape]) -> tuple[int, int]:
@@ -91,14 +91,14 @@ _CLASS = 3
 """Maximum number of words in the name of a class."""
 
 
-def _named(text: str) -> Iterator[tuple[int, bool]]:
+def _named_parts(text: str) -> Iterator[tuple[int, bool]]:
     stems = list(_stems(text))
-    for i, (at, after) in enumerate(stems):
-        end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), after + _WINDOW)
-        begin = max(stems[i - 1][1] if i else 0, at - _WINDOW)
-        for window in (text[after:end], text[begin:at]):
-            if _has_choices(window) and not _is_template(text[max(0, at - 300) : at], window):
-                yield at, _KEY.search(window) is not None
+    for i, (start, text_start) in enumerate(stems):
+        end = min(stems[i + 1][0] if i + 1 < len(stems) else len(text), text_start + _WINDOW)
+        begin = max(stems[i - 1][1] if i else 0, start - _WINDOW)
+        for window in (text[text_start:end], text[begin:start]):
+            if _has_choices(window) and not _is_template(text[max(0, start - 300) : start], window):
+                yield start, _KEY.search(window) is not None
                 break
 
 
@@ -108,12 +108,12 @@ def _stems(text: str) -> Iterator[tuple[int, int]]:
         begins = _STEM_BEFORE.search(text, max(0, word.start() - 40), word.start())
         named = _STEM_AT.match(text, word.end()) if begins else None
         if named is not None:
-            at, quote = named.start(1), text[named.start(1) - 1]
+            text_start, quote = named.start(1), text[named.start(1) - 1]
             quoted = quote in "\"'`"
             prose = named[1].partition(quote)[0] if quoted else _CODE.split(named[1], maxsplit=1)[0]
             if _n_words(prose) >= 4 - quoted and (word[1] or "?" in prose):
-                listed = text[word.end() : at].rstrip("\"'` \n").endswith("[")
-                yield word.start(), max(text.find("]", at), at) if listed else at
+                listed = text[word.end() : text_start].rstrip("\"'` \n").endswith("[")
+                yield word.start(), max(text.find("]", text_start), text_start) if listed else text_start
 
 
 def _is_template(before: str, window: str) -> bool:
@@ -163,27 +163,27 @@ _PRONOUN = re.compile(
 )
 
 
-def _marked(text: str) -> Iterator[tuple[int, bool]]:
+def _marked_options(text: str) -> Iterator[tuple[int, bool]]:
     """Yield runs of options that look like an item. Marks are A, B, C, or 1, 2, 3 at the beginning of lines."""
     run: list[int] = []
     for match in _MARK.finditer(text):
-        at, mark = match.start(), match[0]
-        if mark[0].isdigit() and not _starts_line(text, at):
+        start, mark = match.start(), match[0]
+        if mark[0].isdigit() and not _starts_line(text, start):
             continue
-        if run and at - run[-1] <= _REACH and mark == chr(ord(text[run[-1]]) + 1) + text[run[-1] + 1]:
-            run.append(at)
+        if run and start - run[-1] <= _REACH and mark == chr(ord(text[run[-1]]) + 1) + text[run[-1] + 1]:
+            run.append(start)
         elif mark[0] in "Aa1":
-            yield from _judged(text, run)
-            run = [at]
-    yield from _judged(text, run)
+            yield from _option_shape(text, run)
+            run = [start]
+    yield from _option_shape(text, run)
 
 
-def _starts_line(text: str, at: int) -> bool:
-    head = re.split(r"[\n\x0b]", text[max(0, at - 24) : at])
-    return not head[-1].strip(_LEADERS) and (len(head) > 1 or at <= 24)
+def _starts_line(text: str, offset: int) -> bool:
+    head = re.split(r"[\n\x0b]", text[max(0, offset - 24) : offset])
+    return not head[-1].strip(_LEADERS) and (len(head) > 1 or offset <= 24)
 
 
-def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
+def _option_shape(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
     """Yield the offset of short marked options that follow a question, and whether they have a key."""
     if len(run) < 3:
         return
@@ -197,10 +197,12 @@ def _judged(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
     if long or "" in options or all(map(_FIELD.fullmatch, options)) or 2 * clauses >= len(options):
         return
     asks, wonders = "?" in stem or "__" in stem, _PRONOUN.search(stem) is not None
-    said = _KEY.search(text, run[-1], end + 160)
-    after = text[said.end() : said.end() + _LONGEST].lstrip(_LEADERS).lower() if said else ""
+    key_match = _KEY.search(text, run[-1], end + 160)
+    key_text = (
+        text[key_match.end() : key_match.end() + _LONGEST].lstrip(_LEADERS).lower() if key_match else ""
+    )
     answered = _ANSWER.search(text, run[-1], end + 160) is not None
-    answered |= any(after.startswith(option[:40].lower()) for option in options)
+    answered |= any(key_text.startswith(option[:40].lower()) for option in options)
     upper = text[run[0]].isupper()
     if upper:
         shaped = asks or answered or (wonders and _starts_line(text, run[0]))
@@ -226,10 +228,10 @@ _BULLETS = re.compile(
 )
 
 
-def _listed(text: str) -> Iterator[tuple[int, bool]]:
+def _quoted_options(text: str) -> Iterator[tuple[int, bool]]:
     for match in _QUOTES.finditer(text):
-        asked = _ASKED.search(text, max(0, match.start() - 200), match.start())
-        if "?" not in match[2] and asked is not None and "enum" not in (match[1] or ""):
+        question = _ASKED.search(text, max(0, match.start() - 200), match.start())
+        if "?" not in match[2] and question is not None and "enum" not in (match[1] or ""):
             *options, last = (text[1:-1] for text in re.findall(_QUOTED, match[2]))
             keyed = match[3] or last in options or _POINTS.fullmatch(last)
             yield match.start(), bool(keyed and not match[1])  # a program's dialogue has buttons under a name
@@ -239,7 +241,7 @@ def _listed(text: str) -> Iterator[tuple[int, bool]]:
 # Rows: CSV, TSV, tables in Markdown and HTML.
 
 
-def _rows(text: str) -> Iterator[Shape]:
+def _table_shapes(text: str) -> Iterator[Shape]:
     """Yield the item-like rows of tables. A break inside a line also separates rows."""
     parts = [(n, part) for n, line in enumerate(text.split("\n"), 1) for part in line.split("\x0b")]
     lines = [line for _, line in parts if line.strip()]
@@ -250,18 +252,18 @@ def _rows(text: str) -> Iterator[Shape]:
         heads = (line for line in (lines if inside else lines[:1]) if line.count(delimiter) >= 2)
         headed = any(len(line) < 1000 and _is_header(line.split(delimiter)) for line in heads)
         if headed or 2 * sum(line.count(delimiter) >= 4 for line in lines[:40]) >= len(lines[:40]) > 0:
-            given = (f"{part.removeprefix(delimiter) if inside else part}\n" for _, part in parts)
+            rows = (f"{part.removeprefix(delimiter) if inside else part}\n" for _, part in parts)
             style = {"quoting": csv.QUOTE_NONE} if inside else {"skipinitialspace": True}
-            reader = csv.reader(given, delimiter=delimiter, **style)
-            found = list[Shape]()
+            reader = csv.reader(rows, delimiter=delimiter, **style)
+            shapes = list[Shape]()
             with suppress(csv.Error):
-                found += _items((parts[reader.line_num - 1][0], row) for row in reader)
-            yield from found
-            if found:
+                shapes += _row_shapes((parts[reader.line_num - 1][0], row) for row in reader)
+            yield from shapes
+            if shapes:
                 return
 
 
-def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shape]:
+def _row_shapes(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shape]:
     header, n, bare = list[str](), 0, list[tuple[Shape, int]]()
     for line, row in rows:
         cells = [cell.strip(" \t\"'\\|") for cell in row]
@@ -273,7 +275,7 @@ def _items(rows: Iterator[tuple[int, list[str]]]) -> Iterator[Shape]:
         elif header and len(cells) >= 3:
             named = zip(header, (cell.replace('"', "'") for cell in cells), strict=False)
             record = "\n".join(f'{name}: "{cell}"' for name, cell in named)
-            yield from ((line, keyed) for _, keyed in islice(_named(record), 1))
+            yield from ((line, keyed) for _, keyed in islice(_named_parts(record), 1))
         elif _is_item(cells):
             bare.append(((line, True), len(cells)))
     width, common = next(iter(Counter(size for _, size in bare).most_common(1)), (0, 0))
@@ -291,8 +293,8 @@ def _is_item(cells: Sequence[str]) -> bool:
     if not 5 <= len(cells) <= 14:
         return False
     stem = max(cells, key=lambda cell: len(cell.split()))
-    rest = [cell for cell in cells if cell is not stem and cell]
-    points = [cell for i, cell in enumerate(rest) if _POINTS.fullmatch(cell) or cell in rest[:i]]
-    options = {cell for cell in rest if cell not in points or rest.count(cell) > 1}
+    others = [cell for cell in cells if cell is not stem and cell]
+    points = [cell for i, cell in enumerate(others) if _POINTS.fullmatch(cell) or cell in others[:i]]
+    options = {cell for cell in others if cell not in points or others.count(cell) > 1}
     asks = "?" in stem or "__" in stem or any(point.isalpha() and len(point) == 1 for point in points)
     return len(stem.split()) >= 5 and len(options) >= 3 and bool(points) and asks

@@ -73,7 +73,7 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def scan(data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = ()) -> list[GateFinding]:
     """What is found in a content without any policy."""
-    return examine(data, prints, keys).left()
+    return examine(data, prints, keys).not_allowed()
 
 
 def rules_of(content: str | bytes, prints: Fingerprints | None = None) -> set[str]:

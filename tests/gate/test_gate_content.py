@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from robustify.base.folded_words import lexicon_file
 from robustify.gate.check import RULES
 from robustify.gate.fingerprints import Fingerprints
-from robustify.gate.opaque import MOST_BYTES
+from robustify.gate.refused_content import MOST_BYTES
 from tests.gate.corpus import DISGUISES, FORMS, Made, made, zipped
 from tests.gate.layouts import KEY_STYLES, LAYOUTS
 from tests.gate.repo import mock_items, mock_prints, opened, rules_of, scan

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from robustify.gate.fingerprints import CUTS, SPAN, Fingerprints
-from robustify.gate.joined import joined
+from robustify.gate.pieced_texts import join_pieces
 from tests.gate.repo import mock_items, mock_prints, rules_of
 
 Way = Callable[[list[str]], str]
@@ -101,7 +101,7 @@ def test_the_line_of_a_finding_is_that_of_its_first_piece() -> None:
     text = "\n".join(
         ["A note.", *(repr(piece) for piece in pieces("a copper lantern over the muddy tow path at dusk"))]
     )
-    assert joined(text).split("\n")[1].replace("  ", " ").startswith("a copper lantern")
+    assert join_pieces(text).split("\n")[1].replace("  ", " ").startswith("a copper lantern")
 
 
 def _cut(n: int, words: int, between: str, rng: random.Random) -> str:

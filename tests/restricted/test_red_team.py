@@ -12,7 +12,7 @@ import pytest
 import robustify as rb
 from robustify.base.errors import RobustifyError
 from robustify.base.key_file import evaluator_key
-from robustify.gate.opaque import states
+from robustify.gate.refused_content import private_states
 from robustify.pipeline import restricted_folder, steps
 from robustify.restricted.ids import item_id
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
@@ -322,5 +322,5 @@ def test_what_is_said_of_a_run_carries_the_mark_that_the_gate_refuses(world: Wor
         "a notebook": json.dumps({"html": done._repr_html_()}),
     }
     assert {
-        name for name, text in said.items() if "RBG403" not in {rule for rule, *_ in states(text)}
+        name for name, text in said.items() if "RBG403" not in {rule for rule, *_ in private_states(text)}
     } == set()

@@ -239,7 +239,7 @@ class Candidates(BaseModel):
         self, groups: Sequence[str] = (), room: float | None = None, paid_for: Collection[str] = ()
     ) -> list[int]:
         """Return which numbers of the given groups, or of all by default, fit into the `room` in bits, or into the budget.
-        Those whose codes or marks are `known` cost nothing. Only order and bits decide, because a choice by value would
+        Those whose codes or marks are `paid_for` cost nothing. Only order and bits decide, because a choice by value would
         be information."""
         bits_left = (self.page.available or 0.0) - self.page.owed if room is None else room
         fitting = list[int]()

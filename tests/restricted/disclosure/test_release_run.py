@@ -14,7 +14,7 @@ import yaml
 
 from robustify.base.files import sha256
 from robustify.base.key_file import evaluator_key
-from robustify.gate.opaque import states
+from robustify.gate.refused_content import private_states
 from robustify.pipeline import restricted_folder
 from robustify.pipeline.restricted_folder import emit_split, publish
 from robustify.pipeline.steps import rejudge
@@ -224,7 +224,7 @@ def test_which_numbers_fill_a_group_does_not_depend_on_values(audit: Callable[..
 def test_the_gate_refuses_the_candidates(audit: Callable[..., Run]) -> None:
     text = (audit(80).folder / "candidates.json").read_text("utf-8")
     for some in (text, json.dumps(json.loads(text)), yaml.safe_dump(json.loads(text))):
-        assert "RBG403" in {rule for rule, *_ in states(some)}
+        assert "RBG403" in {rule for rule, *_ in private_states(some)}
 
 
 def test_the_sheet_of_a_restricted_run_has_only_what_is_published_and_costs_no_bits_again(

@@ -46,7 +46,7 @@ def is_pointer(data: bytes) -> bool:
     return _POINTER.match(data[:4096]) is not None
 
 
-def why_refused(data: bytes) -> tuple[str, str] | None:
+def binary_fault(data: bytes) -> tuple[str, str] | None:
     """Return which rule refuses content other than text, and why, or None for an image without text."""
     if _CACHE.match(data[: 1 << 16]):
         return "RBG404", "(a score cache)"
@@ -81,27 +81,27 @@ def _image_fault(data: bytes) -> str:
 
 
 def _png_fault(data: bytes) -> str:
-    at, packed, head, name, most = 8, b"", b"", b"", dict(_PNG_CHUNKS)
+    offset, packed, head, name, most = 8, b"", b"", b"", dict(_PNG_CHUNKS)
     while name != b"IEND":
-        size, name = struct.unpack(">I4s", data[at : at + 8])
-        body = data[at + 8 : at + 8 + size]
-        (check,) = struct.unpack(">I", data[at + 8 + size : at + 12 + size])
+        size, name = struct.unpack(">I4s", data[offset : offset + 8])
+        body = data[offset + 8 : offset + 8 + size]
+        (checksum,) = struct.unpack(">I", data[offset + 8 + size : offset + 12 + size])
         plain = name == b"IDAT" or (name == b"tEXt" and _PLOT.fullmatch(body))
         if not plain and size > most.pop(name, -1):
             return f"a PNG with the chunk {name.decode('ascii', 'replace')!a}"
-        if check != zlib.crc32(name + body):
+        if checksum != zlib.crc32(name + body):
             return "a damaged PNG"
         packed += body if name == b"IDAT" else b""
         head = body if name == b"IHDR" else head
-        at += 12 + size
+        offset += 12 + size
     width, height, depth, colour, interlaced = struct.unpack(">IIBBxxB", head)
     expected = height * (1 + -(-width * depth * _SAMPLES[colour] // 8))
     if interlaced or expected > _MOST_PIXELS:
         return "an interlaced PNG" if interlaced else "a PNG with too many pixels"
     unpacker = zlib.decompressobj()
     pixels = unpacker.decompress(packed, expected + 1)
-    whole = len(pixels) == expected and unpacker.eof and not unpacker.unused_data and at == len(data)
-    return "" if whole and not _PROSE.search(pixels) else "a PNG with bytes that are not pixels"
+    complete = len(pixels) == expected and unpacker.eof and not unpacker.unused_data and offset == len(data)
+    return "" if complete and not _PROSE.search(pixels) else "a PNG with bytes that are not pixels"
 
 
 # Unreadable characters in text.
@@ -155,11 +155,11 @@ least 0.03 in programs."""
 _EDGES = " \t#>*|/\"'`,+;\\"
 
 
-def unreadable(text: str) -> list[str]:
+def unreadable_pieces(text: str) -> list[str]:
     """Return the distinct unreadable pieces of a text if one is long, or together they have more than `MOST` characters."""
-    bare = _bare(text)
+    bare = _without_harmless(text)
     tokens = Counter(_TOKEN.findall(bare))
-    sizes = {token: _coded(token) for token in tokens}
+    sizes = {token: _n_encoded(token) for token in tokens}
     strong = [token for token, size in sizes.items() if size >= _STRONG]
     weak = {token: tokens[token] * size for token, size in sizes.items() if 0 < size < _STRONG}
     words = -sum(tokens[token] * size for token, size in sizes.items() if size < 0)
@@ -176,11 +176,11 @@ def unreadable(text: str) -> list[str]:
     strong += _ESCAPES.findall(bare)
     if not bare.isascii():
         strong += _HIDDEN.findall(bare)
-    found = max(strong, _dense_lines(bare), key=lambda pieces: sum(map(len, pieces)))
-    return found if long or sum(map(len, found)) > MOST else []
+    pieces = max(strong, _dense_lines(bare), key=lambda pieces: sum(map(len, pieces)))
+    return pieces if long or sum(map(len, pieces)) > MOST else []
 
 
-def _bare(text: str) -> str:
+def _without_harmless(text: str) -> str:
     """Return a text without signatures, plain images, colours, addresses, keyed IDs and escapes."""
     if "-----BEGIN" in text:
         text = _SIGNATURE.sub(_without_signature, text)
@@ -205,7 +205,7 @@ def _without_image(match: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def _coded(token: str) -> int:
+def _n_encoded(token: str) -> int:
     """Return the number of encoded characters in a token, or a number below zero if it consists of words."""
     words = coded = 0
     if _DIGEST.fullmatch(token):
@@ -242,7 +242,7 @@ def _dense_lines(text: str) -> list[str]:
     """Return the lines without blanks or words if, together, they have as many different characters as encoded text."""
 
     def in_words(line: str) -> int:
-        return sum(len(part) for part in _PART.findall(line) if len(part) > 4 and _coded(part) <= 0)
+        return sum(len(part) for part in _PART.findall(line) if len(part) > 4 and _n_encoded(part) <= 0)
 
     bare = (line.strip(_EDGES) for line in text.split("\n"))
     lines = [line for line in bare if len(line) >= 20 and " " not in line and line.isascii()]
@@ -283,9 +283,9 @@ _BETWEEN = re.compile(r"[\s\"'`\\+,#>|()]+")
 _SECRET = re.compile(r"[0-9a-f]{16}:[\w-]{43}", re.ASCII)
 
 
-def states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]]:
+def private_states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]]:
     """Yield the rule, offset, and details of each key, canary line, and private document in a text."""
-    yield from (("RBG402", offset, "") for offset in keys_in(text, keys))
+    yield from (("RBG402", offset, "") for offset in find_keys(text, keys))
     low = text.lower()
     for rule, word, says, pattern in _PATTERNS:
         for match in re.finditer(pattern, text, re.I) if word in low else ():
@@ -295,28 +295,28 @@ def states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, int, str]
     except (ValueError, RecursionError):
         tree = None
     if isinstance(tree, dict):
-        yield from ((rule, 0, says) for rule, says in _records(tree))
+        yield from ((rule, 0, says) for rule, says in _record_faults(tree))
     if "rb1_" in text and not is_split(tree):
-        found = [match.start() for match in KEYED_ID.finditer(text)]
-        if len(found) >= _MANY_IDS:
-            yield "RBG405", found[0], f"({len(found):,} ids)"
+        offsets = [match.start() for match in KEYED_ID.finditer(text)]
+        if len(offsets) >= _MANY_IDS:
+            yield "RBG405", offsets[0], f"({len(offsets):,} ids)"
 
 
-def keys_in(text: str, known: Sequence[Key] = ()) -> Iterator[int]:
+def find_keys(text: str, keys: Sequence[Key] = ()) -> Iterator[int]:
     """Yield the offset of each key in a text, even if it is split over lines. A secret without its prefix looks
-    like any other 43 letters, so it is found only if its key is `known`."""
+    like any other 43 letters, so it is found only if its key is in `keys`."""
     for match in _PREFIX.finditer(text):
         if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
             yield match.start()
-    for key in known:
+    for key in keys:
         coded = key.as_text()[-44:-1]
         for secret in (coded, coded.replace("-", "+").replace("_", "/"), key.secret.hex()):
-            at = text.find(secret[:8])
-            if at >= 0 and secret in re.sub(r"[^\w/+-]+", "", text[at : at + 3 * len(secret)]):
-                yield at
+            start = text.find(secret[:8])
+            if start >= 0 and secret in re.sub(r"[^\w/+-]+", "", text[start : start + 3 * len(secret)]):
+                yield start
 
 
-def _records(tree: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _record_faults(tree: dict[str, object]) -> Iterator[tuple[str, str]]:
     named, config, release = tree.get("format"), tree.get("config"), tree.get("release")
     if named == SPLIT and not is_split(tree):
         yield "RBG405", "(a hashed split with more than its format has)"

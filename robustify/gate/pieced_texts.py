@@ -49,7 +49,7 @@ _SKIPPED = 2
 """Maximum number of lines of another form inside a table, such as a comma in quotes."""
 
 
-def joined(text: str) -> str:
+def join_pieces(text: str) -> str:
     """Return the texts that are in a text only in pieces, each on the line on which its pieces begin."""
     out, before, line = list[str](), 0, 0
     for start, words in sorted(_texts(text, 2)):
@@ -61,13 +61,13 @@ def joined(text: str) -> str:
 
 def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
     for start, pieces in (*_strings(text, depth), *_columns(text), *_elements(text)):
-        words = _whole(pieces)
+        words = _join(pieces)
         yield start, words
         if depth > 1 and BREAK in words:  # a notebook has the lines of its outputs in strings
             yield from ((start, inner) for _, inner in _texts(words.replace(BREAK, "\n"), depth - 1))
     yield from ((match.start(), match[0][::2]) for match in _SPACED.finditer(text))
     if len(_SCORE.findall(text)) >= LEAST:  # words with a number after each
-        yield 0, "\n".join(map(_unscored, text.split("\n")))
+        yield 0, "\n".join(map(_without_numbers, text.split("\n")))
     if text.count("}{") >= LEAST:
         yield from ((0, _COMMAND.sub("", read)) for read in {text, _SHORT_COMMAND.sub("", text)})
     if ("##" in text or "@@" in text) and len(_GLUE.findall(text)) >= LEAST / 3:
@@ -76,7 +76,7 @@ def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
         yield 0, _BETWEEN.sub("", text).translate(_MARKS)
 
 
-def _unscored(line: str) -> str:
+def _without_numbers(line: str) -> str:
     """Return a line without its numbers if it has many beside words, and "" otherwise."""
     if line.lower() == line.upper():
         return ""
@@ -84,7 +84,7 @@ def _unscored(line: str) -> str:
     return re.sub(r"\d", "", line) if many else ""
 
 
-def _whole(pieces: Sequence[str]) -> str:
+def _join(pieces: Sequence[str]) -> str:
     """Join pieces, with blanks between them unless they have their own."""
     text = "\x1f".join(pieces)
     text = (unescaped(text) if "\\" in text or "&" in text else text).translate(_MARKS)
@@ -117,7 +117,7 @@ def _strings(text: str, depth: int) -> Iterator[tuple[int, list[str]]]:
         between = text[end : match.start()]
         end = match.end()
         if len(between) > _NEAR:
-            yield from _ended(streams)
+            yield from _finished(streams)
         closed = between.count("}") + between.count("]") + between.count(")")
         opens = between.count("{") + between.count("[") + between.count("(")
         level = max(level - closed, 0)
@@ -139,10 +139,10 @@ def _strings(text: str, depth: int) -> Iterator[tuple[int, list[str]]]:
         if stream.group != group:
             stream.firsts.append(value)
             stream.group = group
-    yield from _ended(streams)
+    yield from _finished(streams)
 
 
-def _ended(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[str]]]:
+def _finished(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[str]]]:
     for stream in streams.values():
         for pieces in (stream.pieces, stream.firsts):
             new = pieces is stream.pieces or len(pieces) < len(stream.pieces)
@@ -154,11 +154,13 @@ def _ended(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, list[
 def _elements(text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the texts of the elements of each name."""
     if text.count("</") >= LEAST:
-        found = defaultdict[str, list[re.Match[str]]](list)
+        matches_by_name = defaultdict[str, list[re.Match[str]]](list)
         for match in _ELEMENT.finditer(text):
-            found[match[1]].append(match)
+            matches_by_name[match[1]].append(match)
         yield from (
-            (some[0].start(), [one[2] for one in some]) for some in found.values() if len(some) >= LEAST
+            (matches[0].start(), [match[2] for match in matches])
+            for matches in matches_by_name.values()
+            if len(matches) >= LEAST
         )
 
 
