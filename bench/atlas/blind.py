@@ -16,7 +16,7 @@ from robustify.items.item import Item
 from robustify.items.scoring import best
 from robustify.judging.baselines.features import amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
-from robustify.judging.baselines.relatives import joined
+from robustify.judging.baselines.relatives import merge_groups
 from robustify.judging.readers import READERS, Reader, ReaderFits, compared
 from robustify.judging.readers.fits import OptionTable, boosting, by_item, classifier
 
@@ -55,7 +55,7 @@ def comparing(table: Floats | None = None) -> Reader:
 def groups_of(items: Sequence[Item], sources: Sequence[str]) -> Ints:
     """Return the group of each item (n,): copies and relatives, and neighbors of one source in groups of at most 20."""
     at = np.flatnonzero([a == b for a, b in pairwise(sources)])
-    return joined(fold_groups(items).copy(), at, at + 1)
+    return merge_groups(fold_groups(items).copy(), at, at + 1)
 
 
 def keys_of(items: Sequence[Item]) -> tuple[Ints, Ints]:
@@ -71,7 +71,7 @@ def favorites(logits: Floats, k: Ints) -> Ints:
 
 def comparisons(items: Sequence[Item]) -> Floats:
     """Return the features of all options (sum of k, f), which do not depend on the keys."""
-    mask = OptionTable.of(items).mask
+    mask = OptionTable.from_items(items).mask
     raw = np.hstack([amounts(items), np.concatenate([relations(item.choices) for item in items])])
     return compared(by_item(raw, mask), mask)[mask]
 

@@ -12,7 +12,7 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.looks.estimate import estimates
-from robustify.judging.looks.standardized import UNREAD, Options, Rows
+from robustify.judging.looks.standardized import UNREAD, PickRows, ReadOptions
 from robustify.judging.stats.intervals import rate
 from robustify.judging.summary.looks import Looks
 
@@ -45,22 +45,22 @@ def by_looks(items: Sequence[Item], picks: Mapping[str, Ints]) -> Entry:
     }
 
 
-def _read(items: Sequence[Item], fitted: Sequence[Item]) -> tuple[Options, Entry]:
+def _read(items: Sequence[Item], fitted: Sequence[Item]) -> tuple[ReadOptions, Entry]:
     """Return options as they look to a reader fitted to these keys, and how often it finds these keys."""
     ctx = context(guess(fitted), Facts("set", {item.id: item.topic for item in items}), Rules(), fitted)
     reader = ctx.ranker.by_options()
     assert reader is not None, "the set has enough items for a reader"
     key, k = np.array([item.key for item in fitted]), np.array([item.k for item in fitted])
     hits = {**rate(tie_fair(reader.logits, key, k), ctx.groups).json(), "chance": float(np.mean(1 / k))}
-    options = Options.of(reader.logits, reader.there, key, ctx.groups)
+    options = ReadOptions.from_logits(reader.logits, reader.mask, key, ctx.groups)
     return replace(options, key=np.array([item.key for item in items])), hits
 
 
-def _rows(options: Options, picks: Mapping[str, Ints]) -> dict[str, Rows]:
+def _rows(options: ReadOptions, picks: Mapping[str, Ints]) -> dict[str, PickRows]:
     """Return the rows with a readable answer of each model."""
     every = {name: options.rows(pick) for name, pick in picks.items()}
     return {
-        name: Rows(of.item[read], of.pick[read], of.credit[read], of.position[read])
+        name: PickRows(of.item[read], of.pick[read], of.credit[read], of.position[read])
         for name, of in every.items()
         for read in [of.pick != UNREAD]
     }

@@ -13,7 +13,7 @@ from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
-from robustify.judging.audit.auditor import AuditRate, FreshProbe, everything, kept_by
+from robustify.judging.audit.auditor import AuditRate, FreshProbe, all_answered, kept_by
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.context import Facts, Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
@@ -58,12 +58,12 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
         won["probe"].append(own)
         won["flagged"].append((ctx.decision.outcome == FLAGGED).astype(float))
         fresh = FreshProbe(items, settings)
-        left = fresh.of(kept_by(ctx.screened))
+        left = fresh.audit(kept_by(ctx.screened))
         match left:
             case AuditRate(rate=Rate(value=float(value), n=n, ci=(low, high)), chance=float(even)):
                 residual.append((value - even, low - even, high - even, n))
         if seed == 0:
-            on_all = fresh.of(everything(index))
+            on_all = fresh.audit(all_answered(index))
             p = None if on_all is None else on_all.p
     known = (np.mean(won["scorer"], axis=0) - by_chance) / (1 - by_chance)
     latent = [float(np.mean((one - by_chance) / (1 - by_chance))) for one in won["scorer"]]

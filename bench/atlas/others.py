@@ -23,7 +23,7 @@ from bench.atlas.fitted import Entry
 from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.views import Hidden
-from robustify.judging.accuracy import all_scored, heuristic_gap
+from robustify.judging.accuracy import heuristic_gap, score_models
 from robustify.judging.context import LONGEST, context
 from robustify.judging.measures import CHOICES_ONLY
 from robustify.judging.screen.screen_rules import FDR, ScreenRules
@@ -158,7 +158,7 @@ def larger(name: str, work: Path) -> Entry:
     config = parse(run.manifest["config"], run.manifest["config"]["name"])
     again = asked_again(run, config)
     ctx = context(again.answers, again.facts, rules(config), again.items)
-    credits = {m: of.credits for m, of in all_scored(ctx, ctx.names).items()}
+    credits = {m: of.credits for m, of in score_models(ctx, ctx.names).items()}
     won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
     also = {
         m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of["choices_only"]) is not None
@@ -174,7 +174,7 @@ def larger(name: str, work: Path) -> Entry:
         "chance": float(np.mean(1 / ctx.index.k)),
         "voters": {
             m: _only(parts.all, "value", "n", "ci")
-            for m, parts in CHOICES_ONLY.of(run.summary).items()
+            for m, parts in CHOICES_ONLY.values_in(run.summary).items()
             if m in run.summary.tree()["screen"]["voters"] and parts.all
         },
         "also_without": {m: rate(credit).json() for m, credit in also.items()},

@@ -21,7 +21,7 @@ from bench.simulate.parameters import Simulation
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.context import Facts, Rules, context
-from robustify.judging.screen.decoy_filter import Decision, flags
+from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranker
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -130,7 +130,7 @@ def filtered(scenario: Scenario, seed: int) -> Filtered:
     )  # fmt: skip
 
 
-def decided(drawn: Drawn, text: bool) -> Decision:
+def decided(drawn: Drawn, text: bool) -> FilterDecision:
     """Rank a benchmark by its voters, and by its text if asked, and filter it at q = 0.1."""
     answers = drawn.answers()
     index = item_index(answers, answers.items)

@@ -21,7 +21,7 @@ from bench.simulate.cued import CuedItems, read
 from bench.simulate.looks_world import BY_NAME, DECIDE, OWN, answered
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.estimate import estimates
-from robustify.judging.looks.standardized import Options, beats_chance
+from robustify.judging.looks.standardized import ReadOptions, beats_chance
 from robustify.models.folder import cache_folder
 
 SETS, DECIDING = 40, 100
@@ -64,7 +64,7 @@ def outcome(name: str, seed: int) -> Outcome:
     saw_items, _, _ = beats_chance(*placebo(items, seed, in_sample=BY_NAME[name].form.in_sample))
     if saw_items:
         return Outcome(drawn.truth, score, {})
-    options = Options.of(items.reader, items.there, items.key, items.groups)
+    options = ReadOptions.from_logits(items.reader, items.there, items.key, items.groups)
     rows = {f"other-{m}": options.rows(pick) for m, pick in enumerate(drawn.others)}
     asked = {"model": options.rows(drawn.pick), **rows}
     part = estimates(options, asked, {"model": options.rows(drawn.blind)})["model"].part

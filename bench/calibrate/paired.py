@@ -79,7 +79,7 @@ def outcome(world: Pairing, seed: int) -> tuple[bool, bool, float]:
     for _ in range(world.tasks):
         one, two, groups = drawn(world, rng)
         tested, difference = compare_pair(one, two, groups)
-        x, y = (Quantity.of(rate(credits, groups)) for credits in (one, two))
+        x, y = (Quantity.from_rate(rate(credits, groups)) for credits in (one, two))
         mids.append(1.0 if tested.p_mid is None else tested.p_mid)
         excluded.append(bool(difference.significant))
         gaps.append(difference.value or 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 
 from robustify.base.arrays import Bools, Floats, Ints
-from robustify.judging.baselines.conditional_logit import centred, fitted
+from robustify.judging.baselines.conditional_logit import centred, fit_conditional_logit
 
 FOLDS, RIDGE = 5, 10.0
 SHIFT, SLIGHT = 1.5, 0.25
@@ -114,9 +114,9 @@ def drawn_items(form: Form, draw: Generator) -> CuedItems:
 def read(x: Floats, key: Ints, there: Bools, groups: Ints, *, in_sample: bool = False) -> Floats:
     """Return a reader's logits (n, K) from features (n, K, f), fitted to the keys of other folds, or of all items."""
     if in_sample:
-        return np.asarray(x @ fitted(x, key, there, RIDGE / 100))
+        return np.asarray(x @ fit_conditional_logit(x, key, there, RIDGE / 100))
     logits, fold = np.zeros(there.shape), np.unique(groups, return_inverse=True)[1] % FOLDS
     for f in range(FOLDS):
         train, test = fold != f, fold == f
-        logits[test] = x[test] @ fitted(x[train], key[train], there[train], RIDGE, 12)
+        logits[test] = x[test] @ fit_conditional_logit(x[train], key[train], there[train], RIDGE, 12)
     return logits

@@ -43,12 +43,12 @@ def cue_columns(items: Sequence[Item], answers: Answers) -> Floats | None:
     scores = Ranker(answers, index, items).by_options()
     if scores is None:
         return None
-    log_p = log_probabilities(scores.logits, scores.there)
-    key, k = np.array([item.key for item in items]), scores.there.sum(axis=1)
+    log_p = log_probabilities(scores.logits, scores.mask)
+    key, k = np.array([item.key for item in items]), scores.mask.sum(axis=1)
     at = np.arange(len(items)), key
     credits = credit(best(log_p, k), key), *listed_credit(items, RULES).values()
     columns = np.column_stack([
-        centred(scores.logits, scores.there)[at], np.exp(log_p[at]) - 1 / k, scores.surface[at], scores.words[at],
+        centred(scores.logits, scores.mask)[at], np.exp(log_p[at]) - 1 / k, scores.surface[at], scores.words[at],
         *(earned - 1 / k for earned in credits),
     ])  # fmt: skip
     spread = columns.std(axis=0)

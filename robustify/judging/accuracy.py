@@ -46,7 +46,7 @@ Credits = Mapping[str, Floats | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
+class ScoredModel:
     """Answers of one model to all items, and the credit that it earns on each item under each view. `full` is
     the view of the full question."""
 
@@ -57,63 +57,67 @@ class Scored:
     credits: Credits
 
 
-def scored(
-    answers: Answers, index: ItemIndex, model: str, full: Mode, rules: ScreenRules, voted: Bools | None = None
-) -> Scored:
+def score_model(
+    answers: Answers, index: ItemIndex, model: str, full: Mode, rules: ScreenRules, best: Bools | None = None
+) -> ScoredModel:
     """Score one model's answers under every view, sharing the credit of tied choices. `full` and the cloze
     use the first row of each item, and the choices-only views average over rotations. Texts are scored per
-    character, and in the screen by its norm. `voted` (n, K) marks a voter's best choices in the screen."""
+    character, and in the screen by its norm. `best` (n, K) marks a voter's best choices in the screen."""
     other: Mode = "letter" if rules.mode == "text" else "text"
-    question = first_block(answers, FULL_OF[full], model).first()
-    cloze = first_block(answers, "cloze", model).first()
-    alone = first_block(answers, "choices_only_text", model)
-    if voted is None:
-        voted = _choices_only(answers, index, model, rules)
-    by_other = _choices_only(answers, index, model, ScreenRules(mode=other))
-    won = {
-        "full": index.spread(question, question.correct) if len(question) else None,
-        **{f"cloze_{norm}": _cloze(cloze, norm, alone, index) for norm in NORMS},
-        "choices_only": None if voted is None else credit(voted, index.key),
-        f"choices_only_by_{other}": None if by_other is None else credit(by_other, index.key),
+    full_rows = first_block(answers, FULL_OF[full], model).first()
+    cloze_rows = first_block(answers, "cloze", model).first()
+    choice_rows = first_block(answers, "choices_only_text", model)
+    if best is None:
+        best = _choices_only(answers, index, model, rules)
+    other_best = _choices_only(answers, index, model, ScreenRules(mode=other))
+    credits = {
+        "full": index.spread(full_rows, full_rows.correct) if len(full_rows) else None,
+        **{f"cloze_{norm}": _cloze(cloze_rows, norm, choice_rows, index) for norm in NORMS},
+        "choices_only": None if best is None else credit(best, index.key),
+        f"choices_only_by_{other}": None if other_best is None else credit(other_best, index.key),
     }
-    return Scored(model, answers, index, FULL_OF[full], won)
+    return ScoredModel(model, answers, index, FULL_OF[full], credits)
 
 
-def all_scored(ctx: Context, names: Iterable[str]) -> dict[str, Scored]:
+def score_models(ctx: Context, names: Iterable[str]) -> dict[str, ScoredModel]:
     """Score the answers of the named models under every view, following the rules of the run."""
     votes, hidden = ctx.votes, ctx.rules.hidden
     rules = ctx.rules.screen.model_copy(update={"template": votes.template})
-    best = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
-    found = {name: scored(ctx.answers, ctx.index, name, ctx.mode, rules, best.get(name)) for name in names}
+    best_of = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
+    models = {
+        name: score_model(ctx.answers, ctx.index, name, ctx.mode, rules, best_of.get(name)) for name in names
+    }
     if hidden == "question":
-        return found
+        return models
     # PMI needs scores of choices without any question, which a screen that hides less lacks.
-    return {name: replace(one, credits={**one.credits, "cloze_pmi": None}) for name, one in found.items()}
+    return {
+        name: replace(model, credits={**model.credits, "cloze_pmi": None}) for name, model in models.items()
+    }
 
 
-def heuristic_gap(won: Floats | None, longest: Floats, groups: Ints | None = None) -> Score | None:
+def heuristic_gap(credit: Floats | None, rule_credit: Floats, groups: Ints | None = None) -> Score | None:
     """Return how much more accurate a model is on items whose key is the longest choice than on all others.
     None if either accuracy is unknown. An item with tied longest choices counts in both by its tie-fair
     credit. The interval is Newcombe's, or a cluster bootstrap."""
-    if won is None:
+    if credit is None:
         return None
-    there = ~np.isnan(won) & ~np.isnan(longest)
-    a, c = won[there], longest[there]
-    right, wrong = float(c.sum()), float((1 - c).sum())
-    if not right or not wrong:
+    answered = ~np.isnan(credit) & ~np.isnan(rule_credit)
+    own, rule = credit[answered], rule_credit[answered]
+    n_with, n_without = float(rule.sum()), float((1 - rule).sum())
+    if not n_with or not n_without:
         return None
-    plain = independent_difference(float(a @ c), right, float(a @ (1 - c)), wrong)
+    difference = independent_difference(float(own @ rule), n_with, float(own @ (1 - rule)), n_without)
     if groups is None:
-        return Score.of(plain, mde=plain.mde)
-    if clusters(len(a), groups[there]) < FEWEST_CLUSTERS:
-        return Score(value=plain.value, n=plain.n)
+        return Score.from_rate(difference, mde=difference.mde)
+    if clusters(len(own), groups[answered]) < FEWEST_CLUSTERS:
+        return Score(value=difference.value, n=difference.n)
     with np.errstate(divide="ignore", invalid="ignore"):
-        table = np.column_stack([a * c, c, a * (1 - c), 1 - c])
-        means = resampled(table, groups[there])
+        columns = np.column_stack([own * rule, rule, own * (1 - rule), 1 - rule])
+        means = resampled(columns, groups[answered])
         draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
     error = float(np.nanstd(draws))
-    found = Difference(plain.value, plain.n, interval(draws) if error else None, error)
-    return Score.of(found, mde=found.mde)
+    clustered = Difference(difference.value, difference.n, interval(draws) if error else None, error)
+    return Score.from_rate(clustered, mde=clustered.mde)
 
 
 def _choices_only(answers: Answers, index: ItemIndex, model: str, rules: ScreenRules) -> Bools | None:
@@ -126,14 +130,14 @@ def _choices_only(answers: Answers, index: ItemIndex, model: str, rules: ScreenR
     return averaged(block, rules.mode, index, norm) if len(block) else None
 
 
-def _cloze(block: Block, norm: Norm, alone: Block, index: ItemIndex) -> Floats | None:
+def _cloze(block: Block, norm: Norm, choices: Block, index: ItemIndex) -> Floats | None:
     if not len(block):
         return None
-    won = picks(normalised(block, norm, alone), block.key, block.k)[0]
+    correct = picks(normalised(block, norm, choices), block.key, block.k)[0]
     if norm == "chars":
         # An imported log may contain picks without scores.
-        won = np.where(np.isnan(won) & np.isnan(block.scores).all(axis=1), block.correct, won)
-    return None if np.isnan(won).all() else index.spread(block, won)
+        correct = np.where(np.isnan(correct) & np.isnan(block.scores).all(axis=1), block.correct, correct)
+    return None if np.isnan(correct).all() else index.spread(block, correct)
 
 
 def pairs(
@@ -144,22 +148,22 @@ def pairs(
     the difference detectable with 80 % power at the level that Holm's method requires of the smallest p-value."""
     parts, voters = ctx.parts, ctx.votes.voters
     models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
-    compared: dict[tuple[str, str, str, str], tuple[Paired, Difference]] = {}
+    comparisons: dict[tuple[str, str, str, str], tuple[Paired, Difference]] = {}
     for (a, b), view in product(combinations(models, 2), PAIRED):
-        one, two = credits[a].get(view), credits[b].get(view)
-        if one is None or two is None:
+        credit_a, credit_b = credits[a].get(view), credits[b].get(view)
+        if credit_a is None or credit_b is None:
             continue
-        inside = parts.cloze if view == "cloze_chars" else np.ones(len(one), dtype=bool)
-        for split, mask in (("all", inside), ("kept", inside & parts.kept)):
+        fit = parts.cloze if view == "cloze_chars" else np.ones(len(credit_a), dtype=bool)
+        for split, mask in (("all", fit), ("kept", fit & parts.kept)):
             groups = None if parts.groups is None else parts.groups[mask]
-            compared[a, b, view, split] = compare_pair(one[mask], two[mask], groups)
-    tested = {place: paired.p_mid for place, (paired, _) in compared.items() if paired.p_mid is not None}
-    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
+            comparisons[a, b, view, split] = compare_pair(credit_a[mask], credit_b[mask], groups)
+    tested = {place: paired.p_mid for place, (paired, _) in comparisons.items() if paired.p_mid is not None}
+    p_holm_of = dict(zip(tested, holm(list(tested.values())), strict=True))
     entries = {}
-    for place, (paired, found) in compared.items():
-        p_holm = corrected.get(place)
-        null = found.error is not None and p_holm is not None and p_holm > LEVEL
-        mde = detectable(found.error or 0.0, 1 - LEVEL / len(tested)) if null else None
+    for place, (paired, difference) in comparisons.items():
+        p_holm = p_holm_of.get(place)
+        null = difference.error is not None and p_holm is not None and p_holm > LEVEL
+        mde = detectable(difference.error or 0.0, 1 - LEVEL / len(tested)) if null else None
         entries[place] = paired.model_copy(update={"p_holm": p_holm, "mde": mde})
     table = {}
     for a, b in combinations(models, 2):
@@ -168,35 +172,44 @@ def pairs(
             for view in PAIRED
             if (a, b, view, "all") in entries
         }
-        owed = _more_looks(ctx, looks.get(a), looks.get(b))
-        voted = a in voters or b in voters
-        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=voted, looks=owed, **views)
+        looks_gap = _more_looks(ctx, looks.get(a), looks.get(b))
+        is_voter = a in voters or b in voters
+        table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=is_voter, looks=looks_gap, **views)
     return table or None
 
 
-def _more_looks(ctx: Context, of: Estimate | None, other: Estimate | None) -> Quantity | None:
+def _more_looks(ctx: Context, estimate: Estimate | None, other: Estimate | None) -> Quantity | None:
     """Return how much more the first model owes to looks. None if that of one of them cannot be estimated."""
-    if of is None or other is None or of.part.value is None or other.part.value is None:
+    if estimate is None or other is None or estimate.part.value is None or other.part.value is None:
         return None
-    return Quantity.of(looks_difference(of.values, other.values, ctx.groups))
+    return Quantity.from_rate(looks_difference(estimate.values, other.values, ctx.groups))
 
 
-def compare_pair(one: Floats, two: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:
+def compare_pair(credit: Floats, other: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:
     """Test whether two models differ in accuracy, and estimate the difference with its standard error. Credits are (n,),
     NaN for unanswered items. McNemar's exact test (1947) needs right or wrong answers, so items with a shared credit
     count only as `tied`. With `groups` (n,), the p-values come from the exact sign-flip test of the group sums."""
-    there = ~np.isnan(one) & ~np.isnan(two)
-    one, two = one[there], two[there]
-    whole = np.isin(one, (0, 1)) & np.isin(two, (0, 1))
-    better = np.where(whole, np.sign(one - two), 0.0).astype(np.int64)
-    b, c = int(np.count_nonzero(better > 0)), int(np.count_nonzero(better < 0))
-    together = None if groups is None else groups[there]
-    exact, mid = sign_flip(better, together) if whole.any() else (None, None)
-    found, counts = paired_difference(one, two, together), {"b": b, "c": c, "tied": int(np.sum(~whole))}
-    tested = Paired(
-        n=found.n, **counts, difference=Quantity.of(found), p=exact, p_mid=mid, p_holm=None, mde=None
+    paired = ~np.isnan(credit) & ~np.isnan(other)
+    credit, other = credit[paired], other[paired]
+    unshared = np.isin(credit, (0, 1)) & np.isin(other, (0, 1))
+    sign = np.where(unshared, np.sign(credit - other), 0.0).astype(np.int64)
+    b, c = int(np.count_nonzero(sign > 0)), int(np.count_nonzero(sign < 0))
+    units = None if groups is None else groups[paired]
+    p, p_mid = sign_flip(sign, units) if unshared.any() else (None, None)
+    difference, counts = (
+        paired_difference(credit, other, units),
+        {"b": b, "c": c, "tied": int(np.sum(~unshared))},
     )
-    return tested, found
+    tested = Paired(
+        n=difference.n,
+        **counts,
+        difference=Quantity.from_rate(difference),
+        p=p,
+        p_mid=p_mid,
+        p_holm=None,
+        mde=None,
+    )
+    return tested, difference
 
 
 BINS = 15
@@ -210,10 +223,10 @@ def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
     """Measure how well each model is calibrated on the full question and on cloze, on all items and on kept ones."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
-        rows, inside = ctx.first_rows(view, name), np.ones(len(ctx.index), dtype=bool)
+        rows, selected = ctx.first_rows(view, name), np.ones(len(ctx.index), dtype=bool)
         for mask in [ctx.parts.kept] * kept + [ctx.parts.cloze] * (view == "cloze"):
-            inside = inside & mask
-        rows = rows.where(inside[ctx.index.index_of[rows.item]])
+            selected = selected & mask
+        rows = rows.where(selected[ctx.index.index_of[rows.item]])
         if (rows.draws > 0).any():
             return None  # shares of a few sampled replies do not show the model's own error
         return calibration(rows.scores, rows.key, rows.k, ctx.row_groups(rows)) if len(rows) else None
@@ -240,48 +253,48 @@ def calibration(
     draws that reach the observed error. `ece_ci` is conservative, because a plain bootstrap never covers the error of a
     calibrated model.
     """
-    won, _, tie = picks(scores, key, k)
+    correct, _, tie = picks(scores, key, k)
     rows = tie > 0
     n = int(np.count_nonzero(rows))
     if n < FEWEST_CLUSTERS:
         return None
-    there = np.arange(scores.shape[1]) < k[rows, None]
+    exists = np.arange(scores.shape[1]) < k[rows, None]
     # A choice with probability 0 would make the loss infinite at every temperature.
-    logits = log_softmax(np.where(there, np.maximum(scores[rows], -1e4), -np.inf), axis=1)
-    key, won, probabilities = key[rows], won[rows], softmax(logits, axis=1)
-    sure, loss = probabilities.max(axis=1), brier(probabilities, key)
-    error = ece(sure, won)
-    together = None if groups is None else groups[rows]
-    scaled = _scaled(logits, key, together, seed)
+    logits = log_softmax(np.where(exists, np.maximum(scores[rows], -1e4), -np.inf), axis=1)
+    key, correct, probabilities = key[rows], correct[rows], softmax(logits, axis=1)
+    confidence, loss = probabilities.max(axis=1), brier(probabilities, key)
+    error = ece(confidence, correct)
+    unit = None if groups is None else groups[rows]
+    scaled = _scaled(logits, key, unit, seed)
     # Many units are first combined into random bags, which have the same spread at a lower cost (Wolter 2007).
-    table = np.column_stack(
-        [np.where(np.arange(BINS) == _place(sure)[:, None], (won - sure)[:, None], 0.0), loss]
+    columns = np.column_stack(
+        [np.where(np.arange(BINS) == _place(confidence)[:, None], (correct - confidence)[:, None], 0.0), loss]
     )
-    bags = together
-    if clusters(n, together) > _MOST_BAGS:
-        each = np.arange(n) if together is None else np.unique(together, return_inverse=True)[1]
-        bags = each % _MOST_BAGS
-    means, drawn = table.mean(axis=0), resampled(table, bags, DRAWS, seed)
+    bag = unit
+    if clusters(n, unit) > _MOST_BAGS:
+        each = np.arange(n) if unit is None else np.unique(unit, return_inverse=True)[1]
+        bag = each % _MOST_BAGS
+    means, drawn = columns.mean(axis=0), resampled(columns, bag, DRAWS, seed)
     noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
     # Clustered items are resampled by cluster, and the bootstrap noise replaces that of a calibrated model.
-    units = clusters(n, together)
-    calibrated = _if_calibrated(sure, seed) if units == n else noise
+    n_units = clusters(n, unit)
+    calibrated = _if_calibrated(confidence, seed) if n_units == n else noise
     # The estimate minus the 97.5 % quantile of the noise is a lower bound for any true error.
     widest = max(float(np.quantile(noise, 0.975)), float(np.quantile(calibrated, 0.975)))
     low = max(0.0, float(np.abs(means[:BINS]).sum()) - widest)
-    errors, enough = np.abs(drawn[:, :BINS]).sum(axis=1), units >= FEWEST_CLUSTERS
+    errors, has_interval = np.abs(drawn[:, :BINS]).sum(axis=1), n_units >= FEWEST_CLUSTERS
     return Calibration(
         ece=error,
-        ece_ci=(low, float(np.quantile(errors, 0.975))) if enough else None,
+        ece_ci=(low, float(np.quantile(errors, 0.975))) if has_interval else None,
         ece_if_calibrated=float(calibrated.mean()),
         ece_p=(1 + int(np.count_nonzero(calibrated >= error))) / (1 + len(calibrated)),
         brier=float(loss.mean()),
-        brier_ci=interval(drawn[:, BINS]) if enough else None,
+        brier_ci=interval(drawn[:, BINS]) if has_interval else None,
         temperature=temperature(logits, key),
-        scaled_ece=ece(scaled.max(axis=1), won),
+        scaled_ece=ece(scaled.max(axis=1), correct),
         scaled_brier=float(brier(scaled, key).mean()),
         n=n,
-        bins=bins(sure, won, together),
+        bins=bins(confidence, correct, unit),
     )
 
 
@@ -294,9 +307,9 @@ def brier(probabilities: Floats, key: Ints) -> Floats:
 def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
     """Convert the logits of each random half to probabilities at a temperature fitted on the other half (n, K)."""
     units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
+    in_first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
     out = logits
-    for half in (first, ~first):
+    for half in (in_first, ~in_first):
         if half.any() and not half.all():
             out = np.where(half[:, None], logits / temperature(logits[~half], key[~half]), out)
     return np.asarray(softmax(out, axis=1))
@@ -310,12 +323,12 @@ def ece(confidence: Floats, correct: Floats) -> float:
 
 def bins(confidence: Floats, correct: Floats, groups: Ints | None = None) -> tuple[CalibrationBin, ...]:
     """Return the bins of the reliability diagram, from least to most confident, with Wilson intervals."""
-    place, out = _place(confidence), []
+    bin_of, rows = _place(confidence), []
     for b in range(BINS):
-        accuracy = rate(correct[place == b], None if groups is None else groups[place == b])
-        mean = float(confidence[place == b].mean()) if accuracy.n else None
-        out.append(CalibrationBin(confidence=mean, accuracy=accuracy.value, n=accuracy.n, ci=accuracy.ci))
-    return tuple(out)
+        accuracy = rate(correct[bin_of == b], None if groups is None else groups[bin_of == b])
+        mean = float(confidence[bin_of == b].mean()) if accuracy.n else None
+        rows.append(CalibrationBin(confidence=mean, accuracy=accuracy.value, n=accuracy.n, ci=accuracy.ci))
+    return tuple(rows)
 
 
 def _place(confidence: Floats) -> Ints:
@@ -340,12 +353,12 @@ def temperature(logits: Floats, key: Ints) -> float:
     without signal, and 0.001 for scores that are never wrong. `logits` (n, K) are -inf beyond an item's choices."""
     columns = np.ascontiguousarray(logits.T)  # (choices, items), because sums along long rows are fast
     centred = np.asarray(columns - columns.max(axis=0))
-    known = np.where(np.isfinite(centred), centred, 0.0)
-    right = float(known[key, np.arange(len(key))].mean())
+    finite = np.where(np.isfinite(centred), centred, 0.0)
+    mean_at_key = float(finite[key, np.arange(len(key))].mean())
 
-    def slope(at: float) -> float:
-        weight = np.exp(centred * math.exp(at))
-        return float(((weight * known).sum(axis=0) / weight.sum(axis=0)).mean()) - right
+    def slope(log_beta: float) -> float:
+        weights = np.exp(centred * math.exp(log_beta))
+        return float(((weights * finite).sum(axis=0) / weights.sum(axis=0)).mean()) - mean_at_key
 
     hottest, coldest = -math.log(HOTTEST), -math.log(COLDEST)
     if slope(hottest) >= 0:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, Notice
 from robustify.base.files import text_lines
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import points_elsewhere
@@ -42,7 +42,8 @@ def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
     if missing:
         raise DataError(
             f"{settings.labels}: {len(missing)} of {len(items)} items have no label (first: {missing[0]}). "
-            "Label every item, or use another profile."
+            "Label every item, or use another profile.",
+            code="unlabelled-items",
         )
     reasons = {item.id: exclusion(item, settings.profile, labels) for item in items}
     return {name: reason for name, reason in reasons.items() if reason is not None}
@@ -172,10 +173,13 @@ def cloze_labels(path: Path) -> Mapping[str, bool]:
         try:
             decision = _Decision.model_validate_json(line)
         except ValidationError:
-            faults.append(f"{path}:{number}: not a decision. Expected {DECISION}.")
+            faults.append(
+                Notice(f"{path}:{number}: not a decision. Expected {DECISION}.", code="invalid-decision")
+            )
             continue
         if decision.id in labels:
-            faults.append(f"{path}:{number}: the ID repeats that of an earlier line. Remove one of them.")
+            repeated = f"{path}:{number}: the ID repeats that of an earlier line. Remove one of them."
+            faults.append(Notice(repeated, code="repeated-label"))
         labels.setdefault(decision.id, decision.is_mcqa_only)
     if faults:
         raise DataError.gather(faults)

@@ -18,7 +18,7 @@ from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.consensus import Screened, Verdicts, screened
-from robustify.judging.screen.decoy_filter import Decision, flags
+from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.ranking import Ranker, Ranking
 from robustify.judging.screen.screen_rules import FDR, ScreenRules
@@ -131,7 +131,7 @@ class Context:
     ranker: Ranker
     votes: Votes
     ranking: Ranking
-    decision: Decision
+    decision: FilterDecision
     screened: Screened
     verdicts: Verdicts
     parts: Parts
@@ -148,8 +148,11 @@ class Context:
         if rules.criterion != FDR:
             return screened(votes, rules)
         run = self.rules.screen
-        alike, asked = votes.voters == self.votes.voters, run.model_copy(update={"voters": votes.voters})
-        ranking = self.ranking if alike else self.ranker.rank(asked, explained=False)
+        same_voters, voted = (
+            votes.voters == self.votes.voters,
+            run.model_copy(update={"voters": votes.voters}),
+        )
+        ranking = self.ranking if same_voters else self.ranker.rank(voted, explained=False)
         return screened(votes, rules, flags(ranking, self.index.key, rules.fdr))
 
     @property
@@ -166,9 +169,9 @@ class Context:
     @cached_property
     def mode(self) -> Mode:
         """Mode in which the full question was asked. If it was asked in both, the rules choose."""
-        asked, wanted = {view for view, _, _ in self.answers.askings()}, self.rules.mode
-        other: Mode = "text" if wanted == "letter" else "letter"
-        return other if FULL_OF[wanted] not in asked and FULL_OF[other] in asked else wanted
+        views, preferred = {view for view, _, _ in self.answers.askings()}, self.rules.mode
+        other: Mode = "text" if preferred == "letter" else "letter"
+        return other if FULL_OF[preferred] not in views and FULL_OF[other] in views else preferred
 
     @property
     def full(self) -> str:
@@ -187,14 +190,14 @@ class Context:
 
     def in_table(self, values: Bools) -> Bools:
         """Return the values of items in the order of the answer table (n, ...). Items that are not judged get False."""
-        at = self.index.index_of
-        return np.where((at >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[at], False)
+        index_of = self.index.index_of
+        return np.where((index_of >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[index_of], False)
 
     @cached_property
     def table_groups(self) -> Ints | None:
         """Group of each item of the answer table (t,), or None if items are independent. Others get -1."""
-        at = self.index.index_of
-        return None if self.groups is None else np.where(at >= 0, self.groups[at], -1)
+        index_of = self.index.index_of
+        return None if self.groups is None else np.where(index_of >= 0, self.groups[index_of], -1)
 
     def row_groups(self, block: Block) -> Ints | None:
         """Return the group of each row of a block (r,), or None if items are independent."""
@@ -212,11 +215,11 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     ranker = Ranker(answers, index, items, rules.probe, facts.groups)
     ranking = ranker.rank(rules.screen.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.screen.fdr)
-    found = screened(votes, rules.screen, decision)
+    screen = screened(votes, rules.screen, decision)
     # One of two conflicting keys must be wrong.
     disputed = {d["item"] for d in facts.defects if d["kind"] == "conflicting_key"}
-    conflict = np.array([name in disputed for name in index.items], dtype=bool) & (found.outcome == KEPT)
-    verdicts = found.verdicts()
+    conflict = np.array([name in disputed for name in index.items], dtype=bool) & (screen.outcome == KEPT)
+    verdicts = screen.verdicts()
     if decision.cutoff.groups is not None and rules.screen.criterion == FDR:
         verdicts = verdicts.undecided(np.ones(len(verdicts), dtype=bool), _DEPENDENT)
     if conflict.any():
@@ -225,8 +228,8 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
     longest = answers.block("heuristic", LONGEST).first()
     topic_names, topic = numbered([facts.topics.get(item, "") for item in index.items])
     parts = Parts(
-        flagged=found.outcome == FLAGGED,
-        kept=(found.outcome == KEPT) & ~conflict,
+        flagged=screen.outcome == FLAGGED,
+        kept=(screen.outcome == KEPT) & ~conflict,
         cloze=np.array([name not in no_cloze for name in index.items], dtype=bool),
         longest=index.spread(longest, longest.correct),
         topic=topic,
@@ -234,7 +237,7 @@ def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] 
         k=index.k,
     )
     return Context(
-        answers, index, items, facts, rules, ranker, votes, ranking, decision, found, verdicts, parts, no_cloze,
+        answers, index, items, facts, rules, ranker, votes, ranking, decision, screen, verdicts, parts, no_cloze,
         topic_names,
     )  # fmt: skip
 
@@ -248,31 +251,32 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     if len(other):
         raise DataError(
             f"answer table: item {items[other[0]].id} was asked with a different key or number of choices "
-            f"({len(other)} such items). Restore the items that were asked, or ask again."
+            f"({len(other)} such items). Restore the items that were asked, or ask again.",
+            code="items-differ-from-answers",
         )
     return replace(index, key=key.astype(np.int16), k=k.astype(np.int16))
 
 
 def _passages(index: ItemIndex, group_of: Mapping[str, str]) -> Ints | None:
-    found = group_numbers(index.items, group_of)
-    return found if clusters(len(found), found) < len(found) else None
+    groups = group_numbers(index.items, group_of)
+    return groups if clusters(len(groups), groups) < len(groups) else None
 
 
 def _check_rules(answers: Answers, rules: ScreenRules) -> None:
     """Raise UsageError if the answers cannot satisfy the rules. Without a screen, any model with answers may be a voter."""
     askings, view = answers.askings(), VIEW_OF[rules.mode]
     templates = sorted({t for v, _, t in askings if v == view})
-    other = next((mode for mode, asked in VIEW_OF.items() if models_asked(answers, asked)), None)
+    other_mode = next((mode for mode, mode_view in VIEW_OF.items() if models_asked(answers, mode_view)), None)
     if templates:
-        there = models_asked(answers, view, who_votes(answers, rules)[0])
+        voters = models_asked(answers, view, who_votes(answers, rules)[0])
     else:
-        there = () if other else tuple({m: None for _, m, _ in askings})
+        voters = () if other_mode else tuple({m: None for _, m, _ in askings})
     if rules.template not in (None, *templates):
-        named, fit = f"template: {rules.template}", templates
-    elif absent := [name for name in rules.voters if name not in there]:
-        named, fit = f"voters: {', '.join(absent)}", list(there)
+        code, setting, candidates = "unasked-template", f"template: {rules.template}", templates
+    elif missing := [name for name in rules.voters if name not in voters]:
+        code, setting, candidates = "unasked-voters", f"voters: {', '.join(missing)}", list(voters)
     else:
         return
-    instead = f"Expected some of {', '.join(fit)}." if fit else "Remove it."
-    instead = instead if templates or other is None else f"Set `mode: {other}`, which was asked."
-    raise UsageError(f"screen.{named} cannot be used with the answers under {view}. {instead}")
+    instead = f"Expected some of {', '.join(candidates)}." if candidates else "Remove it."
+    instead = instead if templates or other_mode is None else f"Set `mode: {other_mode}`, which was asked."
+    raise UsageError(f"screen.{setting} cannot be used with the answers under {view}. {instead}", code=code)

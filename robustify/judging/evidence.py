@@ -25,7 +25,7 @@ from robustify.judging.lint.findings import cues_of, marks_of
 from robustify.judging.lint.rules import clearest_cue
 from robustify.judging.readers.fits import item_sample
 from robustify.judging.readers.reader_rows import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
-from robustify.judging.screen.decoy_filter import Decision
+from robustify.judging.screen.decoy_filter import FilterDecision
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes, models_asked
 from robustify.judging.summary import screened as entries
@@ -74,13 +74,13 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none
 
 
 @dataclass(frozen=True, repr=False)
-class Evidence:
+class ItemEvidence:
     """Evidence on each item: its rank without the question, the filter's decision, the votes, and the cues. `carried`
     (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has
     (n,) by surface feature. `likeness` (n,) by kind is the question's similarity to those that models inferred."""
 
     ranking: Ranking
-    decision: Decision
+    decision: FilterDecision
     votes: Votes
     cues: tuple[CueCode, ...]
     carried: Floats
@@ -106,18 +106,18 @@ class Evidence:
         """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED). A cue is reported
         if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before votes."""
         n, c = self.carried.shape
-        out = np.full((n, MOST_NAMED), NO_CUE, dtype=np.int8)
+        named = np.full((n, MOST_NAMED), NO_CUE, dtype=np.int8)
         if not c:
-            return out
-        for_it = np.maximum(np.nan_to_num(self.carried), 0.0)
-        total = for_it.sum(axis=1, keepdims=True)
-        share = np.divide(for_it, total, out=np.zeros_like(for_it), where=total > 0)
+            return named
+        support = np.maximum(np.nan_to_num(self.carried), 0.0)
+        total = support.sum(axis=1, keepdims=True)
+        share = np.divide(support, total, out=np.zeros_like(support), where=total > 0)
         enough = (share >= LEAST_SHARE) | (share == share.max(axis=1, keepdims=True)) & (share > 0)
         rank = np.where(enough, share + np.isin(self.cues, TEXTUAL), -1.0)
         order = np.argsort(-rank, axis=1, kind="stable")[:, :MOST_NAMED]
-        there = np.take_along_axis(rank, order, axis=1) > 0
-        out[:, : order.shape[1]] = np.where(there, order, NO_CUE)
-        return out
+        is_named = np.take_along_axis(rank, order, axis=1) > 0
+        named[:, : order.shape[1]] = np.where(is_named, order, NO_CUE)
+        return named
 
     @cached_property
     def leading(self) -> tuple[CueCode, ...]:
@@ -126,7 +126,7 @@ class Evidence:
         return tuple(map((*self.cues, "none").__getitem__, self.named[:, 0].tolist()))
 
 
-def evidence(ctx: Context) -> Evidence | None:
+def item_evidence(ctx: Context) -> ItemEvidence | None:
     """Return the evidence on each item, or None if the ranking has no picks. If the item texts are known, features that
     something else brings count as its cue (`_brought_by`)."""
     ranking, items, pick = ctx.ranking, ctx.items, ctx.ranking.top
@@ -134,29 +134,30 @@ def evidence(ctx: Context) -> Evidence | None:
         return None
     features = ranking.surface
     parts = {name: own for name, own in ranking.parts.items() if name != SURFACE}
-    by = np.full(len(pick), "none") if items is None else _brought_by(items, pick)
-    total: dict[CueCode, Floats] = {}
+    bringer = np.full(len(pick), "none") if items is None else _brought_by(items, pick)
+    by_cue: dict[CueCode, Floats] = {}
     # A feature and a part share a name.
     named = [(CUE_OF[n], n, v) for n, v in features.items()] + [(PART_OF[n], n, v) for n, v in parts.items()]
     for cue, name, values in named:
-        marked = ~np.isin(by, ("length", "none"))
-        brought = (by == "length") & (name in BY_LENGTH) | marked & (name in BY_MARK)
-        total[cue] = total.get(cue, 0.0) + np.where(brought, 0.0, values)
-        for of in CUES if brought.any() else ():
-            if (here := brought & (by == of)).any():
-                total[of] = total.get(of, 0.0) + np.where(here, values, 0.0)
-    if items is not None and "numbers" in total:
-        numbers = zip(total["numbers"], items, strict=True)
+        marked = ~np.isin(bringer, ("length", "none"))
+        brought = (bringer == "length") & (name in BY_LENGTH) | marked & (name in BY_MARK)
+        by_cue[cue] = by_cue.get(cue, 0.0) + np.where(brought, 0.0, values)
+        for target in CUES if brought.any() else ():
+            if (selected := brought & (bringer == target)).any():
+                by_cue[target] = by_cue.get(target, 0.0) + np.where(selected, values, 0.0)
+    if items is not None and "numbers" in by_cue:
+        numbers = zip(by_cue["numbers"], items, strict=True)
         every = np.array([x > 0 and not any(map(math.isnan, first_numbers(i.choices))) for x, i in numbers])
-        total |= {"number_values": total["numbers"] * every, "numbers": total["numbers"] * ~every}
-    if items is not None and "pointer" in total:
-        points = np.array(
+        by_cue |= {"number_values": by_cue["numbers"] * every, "numbers": by_cue["numbers"] * ~every}
+    if items is not None and "pointer" in by_cue:
+        refers = np.array(
             [p >= 0 and refer_to_others(i.choices)[p] for p, i in zip(pick, items, strict=True)]
         )
-        for cue in total.keys() & set(TEXTUAL) - {"pointer"}:
-            total |= {"pointer": total["pointer"] + total[cue] * points, cue: total[cue] * ~points}
-    cues = tuple(cue for cue in CUES if cue in total)
-    carried = np.column_stack([np.empty((len(pick), 0)), *(total[cue] for cue in cues)])
+        for cue in by_cue.keys() & set(TEXTUAL) - {"pointer"}:
+            moved = by_cue[cue] * refers
+            by_cue |= {"pointer": by_cue["pointer"] + moved, cue: by_cue[cue] * ~refers}
+    cues = tuple(cue for cue in CUES if cue in by_cue)
+    carried = np.column_stack([np.empty((len(pick), 0)), *(by_cue[cue] for cue in cues)])
     likeness: dict[str, Floats] = {}
     for kind, template in INFERRED_TEMPLATES.items():
         blocks = [
@@ -164,42 +165,52 @@ def evidence(ctx: Context) -> Evidence | None:
         ]
         if blocks:
             likeness[kind] = np.fmax.reduce([ctx.index.spread(block, block.correct) for block in blocks])
-    return Evidence(ranking, ctx.decision, ctx.votes, cues, carried, features, likeness)
+    return ItemEvidence(ranking, ctx.decision, ctx.votes, cues, carried, features, likeness)
 
 
-def inference(found: Evidence, parts: Parts) -> entries.Inference | None:
+def inference(evidence: ItemEvidence, parts: Parts) -> entries.Inference | None:
     """Return how often models inferred the question of flagged items and of others, or None if no model tried."""
-    if not found.likeness:
+    if not evidence.likeness:
         return None
-    inferred, kind = found.inferred, next(iter(found.likeness))
-    one, other = (Quantity.of(parts.rate(inferred, mask)) for mask in (parts.flagged, ~parts.flagged))
-    unasked = int(np.count_nonzero(np.isnan(inferred)))
-    return entries.Inference(by=kind, least=LEAST_LIKENESS[kind], flagged=one, others=other, unasked=unasked)
+    inferred, kind = evidence.inferred, next(iter(evidence.likeness))
+    return entries.Inference(
+        by=kind,
+        least=LEAST_LIKENESS[kind],
+        flagged=Quantity.from_rate(parts.rate(inferred, parts.flagged)),
+        others=Quantity.from_rate(parts.rate(inferred, ~parts.flagged)),
+        unasked=int(np.count_nonzero(np.isnan(inferred))),
+    )
 
 
-def cue_counts(found: Evidence, parts: Parts, items: Sequence[Item] | None = None) -> entries.CueCounts:
+def cue_counts(
+    evidence: ItemEvidence, parts: Parts, items: Sequence[Item] | None = None
+) -> entries.CueCounts:
     """Count the flagged items by leading cue, name the cues if the texts are known, and list the likeliest shortcuts."""
     flagged = parts.flagged
-    among = flagged & (found.ranking.top >= 0)
-    first: dict[CueCode, Bools] = {cue: found.named[:, 0] == at for at, cue in enumerate(found.cues)}
-    first["none"] = found.named[:, 0] == NO_CUE
+    counted = flagged & (evidence.ranking.top >= 0)
+    first = evidence.named[:, 0]
+    leads: dict[CueCode, Bools] = {cue: first == i for i, cue in enumerate(evidence.cues)}
+    leads["none"] = first == NO_CUE
     shown = {
-        cue: Quantity.of(parts.rate(first[cue].astype(np.float64), among)) for cue in CUES if cue in first
+        cue: Quantity.from_rate(parts.rate(leads[cue].astype(np.float64), counted))
+        for cue in CUES
+        if cue in leads
     }
-    led = [(at, int(found.ranking.top[at]), found.leading[at]) for at in np.flatnonzero(among).tolist()]
-    p_shortcut = found.decision.shortcut
+    top, leading = evidence.ranking.top, evidence.leading
+    cued_picks = [(i, int(top[i]), leading[i]) for i in np.flatnonzero(counted).tolist()]
+    p_shortcut = evidence.decision.shortcut
     likely = np.where(flagged, np.nan_to_num(p_shortcut, nan=-1.0), -1.0)
-    order = np.lexsort((-np.nan_to_num(found.ranking.p_pick), -likely))[:LISTED].tolist()
-    names = found.ranking.items
+    order = np.lexsort((-np.nan_to_num(evidence.ranking.p_pick), -likely))[:LISTED].tolist()
+    names = evidence.ranking.items
     return entries.CueCounts(
-        n=int(np.count_nonzero(among)),
+        n=int(np.count_nonzero(counted)),
         cues={c: shown[c] for c in sorted(shown, key=lambda c: -(shown[c].value or 0.0)) if shown[c].value},
-        names={} if items is None else cue_names(items, led, found.ranking.group),
+        names={} if items is None else cue_names(items, cued_picks, evidence.ranking.group),
         whole=None if items is None else whole_cue(items),
         likeliest=tuple(
-            entries.LikelyItem(item=names[at], p_shortcut=float(p_shortcut[at]), cue=found.leading[at])
-            for at in order
-            if likely[at] > 0
+            entries.LikelyItem(item=names[i], p_shortcut=float(p_shortcut[i]), cue=leading[i])
+            for i in order
+            if likely[i] > 0
         ),
     )
 
@@ -208,20 +219,20 @@ def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
     """Return the cue that causes other features of each pick (n,). It is `length` for a much longer pick, the cue of a
     mark that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
     out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
-    for at, (item, p) in enumerate(zip(items, pick.tolist(), strict=True)):
-        if p < 0:
+    for i, (item, picked) in enumerate(zip(items, pick.tolist(), strict=True)):
+        if picked < 0:
             continue
         choices = [choice.strip() for choice in item.choices]
-        own = choices.pop(p)
-        most = max(map(len, choices))
-        numeric = all(2 * sum(map(str.isdigit, one)) >= len(one) for one in (own, *choices))
-        alone = ((cue, mark.sub("", own)) for cue, mark in MARKS.items()
+        own = choices.pop(picked)
+        longest = max(map(len, choices))
+        numeric = all(2 * sum(map(str.isdigit, text)) >= len(text) for text in (own, *choices))
+        marked = ((cue, mark.sub("", own)) for cue, mark in MARKS.items()
                  if mark.search(own) and not any(map(mark.search, choices)))  # fmt: skip
-        cue, rest = next(alone, ("numbers" if numeric else "none", own))
-        if len(rest) >= max(MUCH_LONGER * most, most + MORE_CHARACTERS):
-            out[at] = "length"
-        elif numeric or len(rest) <= most:
-            out[at] = cue
+        cue, unmarked = next(marked, ("numbers" if numeric else "none", own))
+        if len(unmarked) >= max(MUCH_LONGER * longest, longest + MORE_CHARACTERS):
+            out[i] = "length"
+        elif numeric or len(unmarked) <= longest:
+            out[i] = cue
     return out
 
 
@@ -251,7 +262,7 @@ TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
     "number_values": (
         cues.Cue(_most_digits, "is written with the most digits"),
         cues.Cue(_inside, "is between other numbers"),
-        cues.Cue(lambda choices, _: [UNIT.search(one) is not None for one in choices], "has a unit"),
+        cues.Cue(lambda choices, _: [UNIT.search(choice) is not None for choice in choices], "has a unit"),
     ),
     "form": cues.FORM,
     "grammar": (cues.ARTICLE,),
@@ -268,23 +279,25 @@ TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
 
 
 def cue_names(
-    items: Sequence[Item], found: Sequence[tuple[int, int, CueCode]], group: Ints
+    items: Sequence[Item], cued_picks: Sequence[tuple[int, int, CueCode]], group: Ints
 ) -> dict[CueCode, dict[str, int]]:
-    """Count the words or traits behind each cue, and keep the `MOST_NAMES` commonest ones. `found` has the
+    """Count the words or traits behind each cue, and keep the `MOST_NAMES` commonest ones. `cued_picks` has the
     index, the pick, and the cue of each item, which counts once for each of its words or traits. Without any, it counts
     for its clearest cue of `lint`. `group` (n,) is the representative of each item's group of near-duplicates. A name
     completes "the key ..."."""
-    words = KeyWords(items, group) if any(cue == "words" for *_, cue in found) else None
+    words = KeyWords(items, group) if any(cue == "words" for *_, cue in cued_picks) else None
     counts: dict[CueCode, Counter[str]] = defaultdict(Counter)
-    for at, pick, cue in found:
-        uses = words.of(at, pick)[:1] if cue == "words" and words is not None else ()
-        own = {f"{'has' if use.picked else 'has no'} “{use.word}”" for use in uses}
-        own.update(trait_names(cue, items[at].choices, pick))
-        item = items[at]
-        if not own and (clearest := clearest_cue(item.choices, item.question or item.stem, pick)):
-            own = {clearest[1]}
-        counts[cue].update(own)
-    ranked = {cue: sorted(of.items(), key=lambda one: (-one[1], one[0])) for cue, of in counts.items()}
+    for index, pick, cue in cued_picks:
+        uses = words.supporting(index, pick)[:1] if cue == "words" and words is not None else ()
+        traits = {f"{'has' if use.picked else 'has no'} “{use.word}”" for use in uses}
+        traits.update(trait_names(cue, items[index].choices, pick))
+        item = items[index]
+        if not traits and (clearest := clearest_cue(item.choices, item.question or item.stem, pick)):
+            traits = {clearest[1]}
+        counts[cue].update(traits)
+    ranked = {
+        cue: sorted(names.items(), key=lambda entry: (-entry[1], entry[0])) for cue, names in counts.items()
+    }
     return {cue: dict(names[:MOST_NAMES]) for cue, names in ranked.items() if names}
 
 
@@ -316,17 +329,19 @@ def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str
 def averages(cue: CueCode, picked: str, options: Sequence[str]) -> tuple[float, float]:
     """Return the mean of a cue over the words of the picked option, and the average of that mean over the other options:
     the letters of a word, or the share of function words."""
-    of = len if cue == "word_length" else FUNCTION_WORDS.__contains__
-    own, *others = (sum(map(of, words)) / max(len(words), 1) for words in map(words_of, (picked, *options)))
-    return own, sum(others) / len(others)
+    measure = len if cue == "word_length" else FUNCTION_WORDS.__contains__
+    average, *others = (
+        sum(map(measure, words)) / max(len(words), 1) for words in map(words_of, (picked, *options))
+    )
+    return average, sum(others) / len(others)
 
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:
     """Return the cue that departs most from chance in the keys, if any. At most `MOST_FITTED` items are read."""
-    some = [items[at] for at in item_sample(np.ones(len(items), dtype=bool)).tolist()]
-    found = cues_of(marks_of(some), some)
-    code = max(found, key=lambda one: abs(found[one].keys - found[one].expected), default="")
-    if not code:
+    sample = [items[i] for i in item_sample(np.ones(len(items), dtype=bool)).tolist()]
+    use_of = cues_of(marks_of(sample), sample)
+    clearest = max(use_of, key=lambda code: abs(use_of[code].keys - use_of[code].expected), default="")
+    if not clearest:
         return None
-    at = found[code]
-    return WholeCue(rule=code, keys=at.keys, n=at.n, expected=at.expected, of=len(some))
+    use = use_of[clearest]
+    return WholeCue(rule=clearest, keys=use.keys, n=use.n, expected=use.expected, of=len(sample))

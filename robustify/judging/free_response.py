@@ -62,7 +62,9 @@ class FreeGrades:
         try:
             return [FreeRow.model_validate(line) for line in self.lines]
         except ValidationError:
-            raise DataError("free.jsonl: some lines are not grades. Restore the file.") from None
+            raise DataError(
+                "free.jsonl: some lines are not grades. Restore the file.", code="invalid-grades"
+            ) from None
 
     @property
     def sha256(self) -> str:
@@ -81,36 +83,36 @@ class FreeGraded:
     Items of a group (n,) depend on each other."""
 
     score: Floats
-    asked: Bools
+    was_asked: Bools
     judged: Bools
     facts: FreeFacts
 
     def rate(self, mask: Bools, groups: Ints | None = None) -> Score:
         """Return the accuracy over the scored responses. It is withheld if fewer than 80 % have a score."""
-        inside = self.asked & mask
-        here = self.score[inside]
-        n = int(np.count_nonzero(~np.isnan(here)))
-        if n < LEAST_COVERAGE * len(here):
+        mask = self.was_asked & mask
+        scores = self.score[mask]
+        n = int(np.count_nonzero(~np.isnan(scores)))
+        if n < LEAST_COVERAGE * len(scores):
             return Score(n=n, withheld=LOW)
-        return _score(self.score, inside, groups)
+        return _score(self.score, mask, groups)
 
     def bound(self, mask: Bools, groups: Ints | None = None, *, unscored: float) -> Score:
         """Return the accuracy over all responses if each response without a score had the score `unscored`."""
-        here = self.score[self.asked & mask]
-        return Score(value=float(np.nan_to_num(here, nan=unscored).mean()) if len(here) else None)
+        scores = self.score[self.was_asked & mask]
+        return Score(value=float(np.nan_to_num(scores, nan=unscored).mean()) if len(scores) else None)
 
     def coverage(self, mask: Bools, groups: Ints | None = None) -> Score:
         """Return the share of responses with a score."""
-        return _score((~np.isnan(self.score)).astype(np.float64), self.asked & mask, groups)
+        return _score((~np.isnan(self.score)).astype(np.float64), self.was_asked & mask, groups)
 
     def by_judge(self, mask: Bools, groups: Ints | None = None) -> Score:
         """Return the share of the scored responses that a judge graded."""
-        scored = self.asked & mask & ~np.isnan(self.score)
+        scored = self.was_asked & mask & ~np.isnan(self.score)
         return _score(self.judged.astype(np.float64), scored, groups)
 
 
 def _score(values: Floats, mask: Bools, groups: Ints | None) -> Score:
-    return Score.of(rate(values[mask], None if groups is None else groups[mask]))
+    return Score.from_rate(rate(values[mask], None if groups is None else groups[mask]))
 
 
 def free_responses(grades: FreeGrades | None, index: ItemIndex) -> dict[str, FreeGraded]:
@@ -137,14 +139,18 @@ def _graded(grades: FreeGrades, rows: Sequence[FreeRow], index: ItemIndex) -> Fr
             self_judging=sum("self_judging" in row.flags for row in rows),
         )
     except ValidationError:
-        raise DataError("run.json: the record of the judge is damaged. Run the audit again.") from None
-    at_item = {name: i for i, name in enumerate(index.items)}
-    if any(row.item_id not in at_item for row in rows):
-        raise DataError("free.jsonl: a grade belongs to an unknown item. Restore the file.")
-    at = [at_item[row.item_id] for row in rows]
+        raise DataError(
+            "run.json: the record of the judge is damaged. Run the audit again.", code="damaged-judge-record"
+        ) from None
+    index_of = {name: i for i, name in enumerate(index.items)}
+    if any(row.item_id not in index_of for row in rows):
+        raise DataError(
+            "free.jsonl: a grade belongs to an unknown item. Restore the file.", code="grade-of-unknown-item"
+        )
+    places = [index_of[row.item_id] for row in rows]
     score = np.full(len(index), np.nan)
-    asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)
-    asked[at] = True
-    score[at] = [np.nan if row.score is None else row.score for row in rows]
-    judged[at] = [row.score is not None and row.judged_by is not None for row in rows]
-    return FreeGraded(score, asked, judged, facts)
+    was_asked, judged = np.zeros(len(index), dtype=bool), np.zeros(len(index), dtype=bool)
+    was_asked[places] = True
+    score[places] = [np.nan if row.score is None else row.score for row in rows]
+    judged[places] = [row.score is not None and row.judged_by is not None for row in rows]
+    return FreeGraded(score, was_asked, judged, facts)

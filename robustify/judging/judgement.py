@@ -14,7 +14,7 @@ from robustify.judging.audit.item_analysis import AnalysedItems, item_analysis, 
 from robustify.judging.audit.residual import residual
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.context import Context, Facts, Limits, Rules, context
-from robustify.judging.evidence import Evidence, cue_counts, evidence, inference
+from robustify.judging.evidence import ItemEvidence, cue_counts, inference, item_evidence
 from robustify.judging.looks.estimate import Estimate
 from robustify.judging.measures import MeasureInput, measures
 from robustify.judging.positions import permutation, position_bias
@@ -37,7 +37,7 @@ class Judgement:
     verdicts: Verdicts
     cloze_excluded: Mapping[str, str]
     summary: Summary
-    evidence: Evidence | None = None
+    evidence: ItemEvidence | None = None
     looks: Mapping[str, Estimate] = field(default_factory=dict)
     analysed: AnalysedItems | None = None
 
@@ -49,8 +49,8 @@ def judge(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | 
     ctx = context(answers, facts, rules, items)
     # The audit takes the most memory, so it comes before what the other parts keep.
     audit = residual(ctx) if ctx.was_screened else None
-    judged = MeasureInput.of(ctx)
-    credits, found = judged.credits, evidence(ctx)
+    judged = MeasureInput.from_context(ctx)
+    credits, found = judged.credits, item_evidence(ctx)
     analysed = item_analysis(ctx, credits)
     parts, voters, has_topics = ctx.parts, ctx.votes.voters, any(ctx.facts.topics.values())
     answered = {name: ctx.first_rows(ctx.full, name) for name in ctx.names}
@@ -115,12 +115,12 @@ def guardrails(summary: Summary, limits: Limits) -> tuple[Guardrail, ...]:
     """Return the results of all guardrails in a fixed order."""
     out = []
     for name, (check, limit) in GUARDRAILS.items():
-        found = check(summary, limits)
-        if isinstance(found, str):
-            found = None, None, getattr(limits, limit), Reason.of("not_judged", why=found)
-        passed, value, at, reason = found
+        result = check(summary, limits)
+        if isinstance(result, str):
+            result = None, None, getattr(limits, limit), Reason.of("not_judged", why=result)
+        passed, value, limit_value, reason = result
         state: State = "not evaluated" if passed is None else "passed" if passed else "failed"
-        out.append(Guardrail(name=name, state=state, value=value, limit=at, reason=reason))
+        out.append(Guardrail(name=name, state=state, value=value, limit=limit_value, reason=reason))
     return tuple(out)
 
 
@@ -181,10 +181,10 @@ def unanswered_share(summary: Summary, limits: Limits) -> _Result:
     if screen is None or not screen.asked:
         return "no_item_screened"
     counts = [(voter.unanswered, name) for name, voter in screen.voters.items()]
-    missing, voter = max(counts, key=lambda one: one[0], default=(0, ""))
-    open_, asked = screen.unanswered, screen.asked
-    share = max(open_, missing) / asked
-    reason = Reason.of("unanswered", open=open_, asked=asked, voter=voter, missing=missing)
+    missing, voter = max(counts, key=lambda entry: entry[0], default=(0, ""))
+    n_open, n_items = screen.unanswered, screen.asked
+    share = max(n_open, missing) / n_items
+    reason = Reason.of("unanswered", open=n_open, asked=n_items, voter=voter, missing=missing)
     return share <= limit, share, limit, reason
 
 
@@ -197,7 +197,7 @@ def ties_share(summary: Summary, limits: Limits) -> _Result:
     ]
     if not counted:
         return "no_ties_counted"
-    share, reason = max(counted, key=lambda one: one[0])
+    share, reason = max(counted, key=lambda entry: entry[0])
     return share <= limits.max_ties, share, limits.max_ties, reason
 
 
@@ -208,18 +208,23 @@ def voters_by_position(summary: Summary, limits: Limits) -> _Result:
     screen, limit = summary.screen, limits.max_one_place
     if screen is None or not screen.asked or screen.mode != "letter":
         return "no_letters"
-    forced, found = screen.force_letters, []
+    forced, failing = screen.force_letters, []
     for name, voter in screen.voters.items():
-        if (at := voter.favoured) is None:
+        if (favoured := voter.favoured) is None:
             continue
-        picked, excess = at.picked.ci, at.excess.ci
+        picked, excess = favoured.picked.ci, favoured.excess.ci
         if picked and excess and picked[0] > limit and excess[0] > 0:
-            share = {"picked": at.picked.value, "n": at.picked.n, "low": picked[0], "keys": at.keys}
-            reason = Reason.of("one_position", voter=name, position=at.position, **share, forced=forced)
-            found.append((picked[0], reason))
-    worst = max((low for low, _ in found), default=None)
-    voters = Reason.of("voters_by_position", voters=tuple(one for _, one in found))
-    return forced or not found, worst, limit, voters
+            share = {
+                "picked": favoured.picked.value,
+                "n": favoured.picked.n,
+                "low": picked[0],
+                "keys": favoured.keys,
+            }
+            reason = Reason.of("one_position", voter=name, position=favoured.position, **share, forced=forced)
+            failing.append((picked[0], reason))
+    worst = max((low for low, _ in failing), default=None)
+    voters = Reason.of("voters_by_position", voters=tuple(reason for _, reason in failing))
+    return forced or not failing, worst, limit, voters
 
 
 def undecided_share(summary: Summary, limits: Limits) -> _Result:

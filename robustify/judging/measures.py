@@ -14,8 +14,8 @@ import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
-from robustify.judging.accuracy import Credits, Scored, all_scored, heuristic_gap
-from robustify.judging.audit.auditor import AuditRate, FreshProbe, everything
+from robustify.judging.accuracy import Credits, ScoredModel, heuristic_gap, score_models
+from robustify.judging.audit.auditor import AuditRate, FreshProbe, all_answered
 from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.free_response import FreeGraded, free_responses
 from robustify.judging.looks.estimate import Estimate
@@ -35,7 +35,7 @@ Section = Literal["flags", "scores", "cloze", "modes", "free", "gaps", "norms", 
 Unit = Literal["accuracy", "share", "points", "p"]
 """`accuracy` is the share of right answers, which is compared with mean(1/k). `points` is a difference of two shares."""
 Scope = Literal["set", "model", "rule"]
-Group = Literal["screen", "accuracy", "audit", "topics", "free", "cues", "looks"]
+ReleaseGroup = Literal["screen", "accuracy", "audit", "topics", "free", "cues", "looks"]
 PartName = Literal["all", "kept"]
 SET = ""
 """Name under which a measure of the set is found."""
@@ -47,7 +47,7 @@ class Disclosed:
     Only the named `parts` and `rules` are released. A number that is not `charged` follows from numbers that are. If
     `only_state`, the value is never released, but whether it is claimed."""
 
-    group: Group
+    group: ReleaseGroup
     rank: int
     parts: tuple[PartName, ...] = ("all", "kept")
     rules: tuple[str, ...] = ()
@@ -60,19 +60,19 @@ class MeasureInput:
     """Input of all measures: the context, and each model's answers and free responses."""
 
     ctx: Context
-    models: Mapping[str, Scored]
+    models: Mapping[str, ScoredModel]
     free: Mapping[str, FreeGraded]
 
     @classmethod
-    def of(cls, ctx: Context) -> "MeasureInput":
+    def from_context(cls, ctx: Context) -> "MeasureInput":
         """Score every model that answered a view or gave free responses."""
         free = free_responses(ctx.facts.free, ctx.index)
-        return cls(ctx, all_scored(ctx, dict.fromkeys((*ctx.names, *free))), free)
+        return cls(ctx, score_models(ctx, dict.fromkeys((*ctx.names, *free))), free)
 
     @cached_property
     def fresh(self) -> AuditRate | None:
         """Audit of all items by the fresh probe, with a p-value from refits."""
-        return FreshProbe(self.ctx.items, self.ctx.rules.probe).of(everything(self.ctx.index))
+        return FreshProbe(self.ctx.items, self.ctx.rules.probe).audit(all_answered(self.ctx.index))
 
     @cached_property
     def looks(self) -> Mapping[str, Estimate]:
@@ -94,16 +94,16 @@ class MeasureInput:
         """Return a model's credits or free-response scores under a view, NaN for items unfit for the view (n,)."""
         if view == "free":
             return self.free[name].score if name in self.free else None
-        won = self.models[name].credits.get(view)
+        credit = self.models[name].credits.get(view)
         fit = self.ctx.parts.cloze if view.startswith("cloze") else True
-        return None if won is None else np.where(fit, won, np.nan)
+        return None if credit is None else np.where(fit, credit, np.nan)
 
 
 @dataclass(frozen=True, slots=True)
 class PerItem:
     """Measure that averages one value per item, such as a credit (n,). Items without a value are NaN."""
 
-    values: Callable[[Scored], Floats | None]
+    values: Callable[[ScoredModel], Floats | None]
     cloze: bool = False
 
 
@@ -115,7 +115,7 @@ Whole = Callable[[MeasureInput], Mapping[str, Measured]]
 class OfPart:
     """Measure of the whole set that repeats a number from another part of the summary."""
 
-    found: Callable[[Summary], Measured | None]
+    read: Callable[[Summary], Measured | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Measure:
         """Whether the value is in `summary.measures`, and in no other part of the summary."""
         return not isinstance(self.compute, (OfPart, OfModel))
 
-    def of(self, summary: Summary) -> Mapping[str, Measured]:
+    def values_in(self, summary: Summary) -> Mapping[str, Measured]:
         """Return the measure's values from a summary, keyed by model or rule. The whole set's value is under `SET`."""
         stored = summary.measures
         if isinstance(self.compute, OfModel):
@@ -153,16 +153,20 @@ class Measure:
                 return stored.model.get(self.name, {})
             case "rule":
                 return stored.rule.get(self.name, {})
-        of = self.compute
-        found = of.found(summary) if isinstance(of, OfPart) else stored.set.get(self.name)
-        return {} if found is None else {SET: found}
+        source = self.compute
+        measured = source.read(summary) if isinstance(source, OfPart) else stored.set.get(self.name)
+        return {} if measured is None else {SET: measured}
 
     def computed(self, given: MeasureInput) -> Mapping[str, Measured]:
         """Compute the measure's values for each model or rule. Empty if another part of the summary has them."""
         match self.compute:
             case PerItem(values):
-                won = {name: values(model) for name, model in given.models.items()}
-                return {name: self.mean(v, given.ctx.parts) for name, v in won.items() if v is not None}
+                values_of = {name: values(model) for name, model in given.models.items()}
+                return {
+                    n: self.mean(credit, given.ctx.parts)
+                    for n, credit in values_of.items()
+                    if credit is not None
+                }
             case OfPart() | OfModel():
                 return {}
             case whole:
@@ -177,42 +181,44 @@ class Measure:
                 return against_chance(
                     values[mask], None if parts.k is None else parts.k[mask], parts.groups_of(mask)
                 )
-            return Score.of(parts.rate(values, mask))
+            return Score.from_rate(parts.rate(values, mask))
 
         return _on_parts(parts, on, fit)
 
 
-def _on_parts(parts: Parts, of: Callable[[Bools], Score], fit: Bools | None = None) -> Measured:
+def _on_parts(parts: Parts, score: Callable[[Bools], Score], fit: Bools | None = None) -> Measured:
     """Compute a measure on all items, on the kept ones, and on the flagged ones. Only items that are `fit` count."""
     inside = np.ones(len(parts.kept), dtype=bool) if fit is None else fit
-    return Measured(all=of(inside), kept=of(inside & parts.kept), flagged=of(inside & parts.flagged))
+    return Measured(all=score(inside), kept=score(inside & parts.kept), flagged=score(inside & parts.flagged))
 
 
 def against_chance(hits: Floats, k: Ints | None, groups: Ints | None = None, effect: float = 1.0) -> Score:
     """Compare an accuracy with chance, mean(1/k). It is significant if its interval excludes chance: Wilson's score test
     for fixed picks under exchangeable keys, over independent `groups` (n,). `effect` is a further design effect. Without
     significance, `mde` is the increase detectable with 80 % power."""
-    there = ~np.isnan(hits)
+    answered = ~np.isnan(hits)
     measured = rate(hits, groups, effect)
     if k is None or measured.value is None:
-        return Score.of(measured)
-    chance, ci = float(np.mean(1 / k[there])), measured.ci
-    size = effective_size(hits[there], None if groups is None else groups[there])
+        return Score.from_rate(measured)
+    chance, ci = float(np.mean(1 / k[answered])), measured.ci
+    size = effective_size(hits[answered], None if groups is None else groups[answered])
     if ci is None or size is None:
-        return Score.of(measured, chance=chance)
+        return Score.from_rate(measured, chance=chance)
     significant = not ci[0] <= chance <= ci[1]
-    rise = math.nan if significant else minimum_detectable_difference(size / effect, chance)
-    return Score.of(measured, chance=chance, significant=significant, mde=None if math.isnan(rise) else rise)
+    mde = math.nan if significant else minimum_detectable_difference(size / effect, chance)
+    return Score.from_rate(
+        measured, chance=chance, significant=significant, mde=None if math.isnan(mde) else mde
+    )
 
 
 def measures(given: MeasureInput) -> Measures:
     """Compute all measures, except those that repeat another part of the summary."""
-    found: dict[Scope, dict[str, dict[str, Measured]]] = {"set": {}, "model": {}, "rule": {}}
+    by_scope: dict[Scope, dict[str, dict[str, Measured]]] = {"set": {}, "model": {}, "rule": {}}
     for measure in MEASURES:
         if values := measure.computed(given):
-            found[measure.scope][measure.name] = dict(values)
-    whole = {name: values[SET] for name, values in found["set"].items()}
-    return Measures(set=whole, model=found["model"], rule=found["rule"])
+            by_scope[measure.scope][measure.name] = dict(values)
+    of_set = {name: values[SET] for name, values in by_scope["set"].items()}
+    return Measures(set=of_set, model=by_scope["model"], rule=by_scope["rule"])
 
 
 def _credit(view: str) -> PerItem:
@@ -222,11 +228,11 @@ def _credit(view: str) -> PerItem:
 def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
     """Return a measure that has one value for each model, on all items."""
 
-    def found(given: MeasureInput) -> dict[str, Measured]:
+    def measure(given: MeasureInput) -> dict[str, Measured]:
         scores = {name: score(given, name) for name in given.models}
-        return {name: Measured(all=one) for name, one in scores.items() if one is not None}
+        return {name: Measured(all=value) for name, value in scores.items() if value is not None}
 
-    return found
+    return measure
 
 
 def _longest_gap(view: str) -> Whole:
@@ -251,13 +257,13 @@ def _full_less(view: str) -> Whole:
         full, other = given.scores("full", name), given.scores(view, name)
         if full is None or other is None:
             return None
-        found = paired_difference(full, other, given.ctx.parts.groups)
-        return Score.of(found, mde=found.mde)
+        difference = paired_difference(full, other, given.ctx.parts.groups)
+        return Score.from_rate(difference, mde=difference.mde)
 
     return _each(gap)
 
 
-def _longest_picks(model: Scored) -> Floats | None:
+def _longest_picks(model: ScoredModel) -> Floats | None:
     """Return 1 if the model picks a longest choice on a full question, 0 if not, or NaN if its pick is tied or missing."""
     picks = first_picks(model.answers, model.index, model.full, model.model)
     longest = model.answers.block("heuristic", LONGEST).first()
@@ -268,16 +274,16 @@ def _longest_picks(model: Scored) -> Floats | None:
     return model.index.spread(longest, np.where(pick < 0, np.nan, hit))
 
 
-def _free(of: Callable[[FreeGraded, Bools, Ints | None], Score]) -> Whole:
-    def found(given: MeasureInput) -> dict[str, Measured]:
+def _free(measure_part: Callable[[FreeGraded, Bools, Ints | None], Score]) -> Whole:
+    def measure(given: MeasureInput) -> dict[str, Measured]:
         parts = given.ctx.parts
 
         def scored(graded: FreeGraded, mask: Bools) -> Score:
-            return of(graded, mask, parts.groups)
+            return measure_part(graded, mask, parts.groups)
 
         return {name: _on_parts(parts, partial(scored, graded)) for name, graded in given.free.items()}
 
-    return found
+    return measure
 
 
 def _reader(given: MeasureInput) -> dict[str, Measured]:
@@ -294,18 +300,18 @@ def _flagged(given: MeasureInput) -> dict[str, Measured]:
     ctx = given.ctx
     if not ctx.was_screened:
         return {}
-    return {SET: Measured(all=Score.of(rate(ctx.parts.flagged.astype(np.float64), ctx.groups)))}
+    return {SET: Measured(all=Score.from_rate(rate(ctx.parts.flagged.astype(np.float64), ctx.groups)))}
 
 
 def _of_screen(
-    of: Callable[[Screen], Quantity | float | None], when: Callable[[Screen], bool] = bool
+    read: Callable[[Screen], Quantity | float | None], applies: Callable[[Screen], bool] = bool
 ) -> OfPart:
-    """Return a measure that repeats a number of the screen. It has no value unless `when` is true of the screen."""
-    return OfPart(lambda s: Measured(all=_score(of(s.screen))) if s.screen and when(s.screen) else None)
+    """Return a measure that repeats a number of the screen. It has no value unless `applies` is true of the screen."""
+    return OfPart(lambda s: Measured(all=_score(read(s.screen))) if s.screen and applies(s.screen) else None)
 
 
-def _of_probe(of: Callable[[AuditorResult], Measured]) -> OfPart:
-    return OfPart(lambda s: of(s.residual.probe) if s.residual and s.residual.probe else None)
+def _of_probe(read: Callable[[AuditorResult], Measured]) -> OfPart:
+    return OfPart(lambda s: read(s.residual.probe) if s.residual and s.residual.probe else None)
 
 
 def _score(q: Quantity | float | None) -> Score:
@@ -336,9 +342,9 @@ MEASURES = (
     Measure("excess_p", "flags", "p", "set", Disclosed("screen", 30, _ALL),
             _of_screen(lambda s: s.excess_over_chance and s.excess_over_chance.p)),
     Measure("shortcuts", "flags", "share", "set", Disclosed("screen", 70, _ALL),
-            _of_screen(lambda s: s.latent_shortcut_rate, when=lambda s: s.cut is None)),
+            _of_screen(lambda s: s.latent_shortcut_rate, applies=lambda s: s.cut is None)),
     Measure("shortcuts_at_least", "flags", "share", "set", Disclosed("screen", 70, _ALL),
-            _of_screen(lambda s: s.latent_shortcut_rate, when=lambda s: s.cut is not None)),
+            _of_screen(lambda s: s.latent_shortcut_rate, applies=lambda s: s.cut is not None)),
     Measure("probe", "flags", "share", "set", Disclosed("audit", 50, ("kept",)),
             _of_probe(lambda probe: Measured(kept=_score(probe)))),
     Measure("probe_by_chance", "flags", "share", "set", Disclosed("audit", 51, _ALL),

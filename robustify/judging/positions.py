@@ -40,14 +40,14 @@ def _picked_by_position(rows: Block) -> Floats:
     shared = (rows.tie > 1) & (tied.sum(axis=1) == rows.tie)
     picked = np.where(shared[:, None], tied, np.arange(width) == rows.pick[:, None]).astype(np.float64)
     picked /= picked.sum(axis=1, keepdims=True)
-    known = rows.order >= 0
-    return np.where(known, np.take_along_axis(picked, np.where(known, rows.order, 0), axis=1), 0.0)
+    shown = rows.order >= 0
+    return np.where(shown, np.take_along_axis(picked, np.where(shown, rows.order, 0), axis=1), 0.0)
 
 
 def position_share(block: Block) -> list[float] | None:
     """Return the share of picks at each displayed position, or None without picks."""
-    there = block.where(_shown(block))
-    return [float(share) for share in picked_by_position(there).mean(axis=0)] if len(there) else None
+    rows = block.where(_shown(block))
+    return [float(share) for share in picked_by_position(rows).mean(axis=0)] if len(rows) else None
 
 
 def _shown(block: Block) -> Bools:
@@ -58,27 +58,27 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     """Return the position that has more than half of a voter's picks, or None. `picked` is the mean over
     items of the share of an item's orders in which the voter picked that position, so n counts items. `keys`
     is the share of keys. `groups` (r,) are resampled."""
-    there = _shown(block)
-    rows = block.where(there)
+    is_shown = _shown(block)
+    rows = block.where(is_shown)
     if not len(rows):
         return None
-    table = picked_by_position(rows)
-    at = int(table.mean(axis=0).argmax())
-    picked, shown = table[:, at].copy(), rows.order[:, at]
+    picks_at = picked_by_position(rows)
+    position = int(picks_at.mean(axis=0).argmax())
+    picked, key_shown = picks_at[:, position].copy(), rows.order[:, position]
     # Tables of many rows are dropped before the bootstrap.
-    del table
+    del picks_at
     if picked.mean() <= 0.5:
         return None
-    share, keys = (_by_item(rows, of) for of in (picked, (shown == rows.key) & (shown >= 0)))
-    del picked, shown
+    picks, keys = (_by_item(rows, values) for values in (picked, (key_shown == rows.key) & (key_shown >= 0)))
+    del picked, key_shown
     first = slice(0) if groups is None else np.unique(rows.item, return_index=True)[1]
-    together = None if groups is None else groups[there][first]
-    ci = _gap_interval(share - keys, together)
+    units = None if groups is None else groups[is_shown][first]
+    ci = _gap_interval(picks - keys, units)
     return FavouredPosition(
-        position=at,
-        picked=Quantity.of(rate(share, together)),
+        position=position,
+        picked=Quantity.from_rate(rate(picks, units)),
         keys=float(keys.mean()),
-        excess=Quantity(value=float((share - keys).mean()), n=len(share), ci=ci),
+        excess=Quantity(value=float((picks - keys).mean()), n=len(picks), ci=ci),
     )
 
 
@@ -94,25 +94,27 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     against the reverse, with Holm's correction over positions. `groups` (r,) count as one unit each."""
     rows = block.first()
     answered = (rows.pick >= 0) & (rows.key >= 0)
-    together = None if groups is None else groups[answered]
+    units = None if groups is None else groups[answered]
     rows = rows.where(answered)
     if not len(rows):
         return None
     picked, shown = picked_by_position(rows), rows.order >= 0
     key, single = (rows.order == rows.key[:, None]) & shown, picked.max(axis=1) == 1
-    tests, found = [], []
-    for at, theirs, there in zip(picked.T, key.T, shown.T, strict=True):
-        apart = ((at == 1).astype(np.int64) - theirs)[single & there]
-        tests.append(sign_flip(apart, None if together is None else together[single & there])[0])
-        gap = at[there] - theirs[there]
-        own = None if together is None else together[there]
-        ci = _gap_interval(gap, own)
+    tests, positions = [], []
+    for picks_here, keys_here, shown_here in zip(picked.T, key.T, shown.T, strict=True):
+        discordance = ((picks_here == 1).astype(np.int64) - keys_here)[single & shown_here]
+        tests.append(sign_flip(discordance, None if units is None else units[single & shown_here])[0])
+        gap = picks_here[shown_here] - keys_here[shown_here]
+        own_units = None if units is None else units[shown_here]
+        ci = _gap_interval(gap, own_units)
         excess = Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci)
-        share = float(theirs[there].mean()) if len(gap) else None
-        picks = Quantity.of(rate(at[there], own))
-        found.append(OnePosition(picked=picks, key=share, excess=excess, p_holm=1.0))
-    positions = (one.model_copy(update={"p_holm": p}) for one, p in zip(found, holm(tests), strict=True))
-    return PositionBias(n=len(rows), positions=tuple(positions))
+        share = float(keys_here[shown_here].mean()) if len(gap) else None
+        picks = Quantity.from_rate(rate(picks_here[shown_here], own_units))
+        positions.append(OnePosition(picked=picks, key=share, excess=excess, p_holm=1.0))
+    adjusted = zip(positions, holm(tests), strict=True)
+    return PositionBias(
+        n=len(rows), positions=tuple(p.model_copy(update={"p_holm": p_holm}) for p, p_holm in adjusted)
+    )
 
 
 def _gap_interval(gap: Floats, groups: Ints | None) -> intervals.Interval | None:
@@ -132,8 +134,8 @@ def permutation(ctx: Context) -> Permutation:
     for name in ctx.names:
         block = as_compared(first_block(ctx.answers, ctx.full, name), ctx.full)
         if len(block):
-            here = block.where(ctx.index.index_of[block.item] >= 0)
-            out[name] = stability(here, ctx.row_groups(here), is_voter=name in ctx.votes.voters)
+            rows = block.where(ctx.index.index_of[block.item] >= 0)
+            out[name] = stability(rows, ctx.row_groups(rows), is_voter=name in ctx.votes.voters)
     cloze = [first_block(ctx.answers, "cloze", name) for name in ctx.names]
     return Permutation(by_model=out, cloze_invariance=cloze_invariance(cloze))
 
@@ -141,14 +143,14 @@ def permutation(ctx: Context) -> Permutation:
 def stability(block: Block, groups: Ints | None = None, *, is_voter: bool | None = None) -> Stability | None:
     """Return how a model's accuracy and picks vary with the order of choices, or None if too few orders were answered.
     The main fields describe the random orders, including the original order, or the rotations if there are no others."""
-    spread, turned = orders_asked(block)
-    several = int(np.count_nonzero(np.bincount(block.item) >= 2))
-    random, rotations = (moved(block, rows, several, groups) for rows in (spread, turned))
-    top = random or rotations
-    return None if top is None else Stability(**dict(top), is_voter=is_voter, rotations=rotations)
+    random_rows, rotated_rows = orders_asked(block)
+    n_asked = int(np.count_nonzero(np.bincount(block.item) >= 2))
+    random, rotations = (moved(block, rows, n_asked, groups) for rows in (random_rows, rotated_rows))
+    main = random or rotations
+    return None if main is None else Stability(**dict(main), is_voter=is_voter, rotations=rotations)
 
 
-def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> Orders | None:
+def moved(block: Block, rows: Ints, n_asked: int, groups: Ints | None = None) -> Orders | None:
     """Return how much answers vary over a set of orders, or None if no item was answered in every order.
 
     `rows` (items, orders) is padded with -1. `flip_rate` is the share of other orders whose pick differs from the
@@ -159,13 +161,13 @@ def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> O
     if not len(rows):
         return None
     n, orders = rows.shape
-    there = rows >= 0
-    won = np.where(there, block.correct[rows], 0.0)
-    accuracy = won.sum(axis=0) / there.sum(axis=0)
-    together = None if groups is None else groups[rows[:, 0]]
-    size = effective_size(won.sum(axis=1) / there.sum(axis=1), together)
-    pick, sure = block.pick[rows], block.tie[rows] == 1
-    same = (pick == pick[:, :1]) & sure & sure[:, :1] & there
+    exists = rows >= 0
+    credit = np.where(exists, block.correct[rows], 0.0)
+    accuracy = credit.sum(axis=0) / exists.sum(axis=0)
+    units = None if groups is None else groups[rows[:, 0]]
+    size = effective_size(credit.sum(axis=1) / exists.sum(axis=1), units)
+    pick, is_sole = block.pick[rows], block.tie[rows] == 1
+    same = (pick == pick[:, :1]) & is_sole & is_sole[:, :1] & exists
     mean = float(accuracy.mean())
     return Orders(
         mean=mean,
@@ -173,11 +175,11 @@ def moved(block: Block, rows: Ints, asked: int, groups: Ints | None = None) -> O
         sd=float(accuracy.std(ddof=1)),
         min=float(accuracy.min()),
         max=float(accuracy.max()),
-        flip_rate=Quantity.of(rate(1 - same[:, 1:].sum(axis=1) / there[:, 1:].sum(axis=1), together)),
-        consistency=Quantity.of(rate((same | ~there).all(axis=1).astype(np.float64), together)),
+        flip_rate=Quantity.from_rate(rate(1 - same[:, 1:].sum(axis=1) / exists[:, 1:].sum(axis=1), units)),
+        consistency=Quantity.from_rate(rate((same | ~exists).all(axis=1).astype(np.float64), units)),
         orders=orders,
         n=n,
-        asked=asked,
+        asked=n_asked,
     )
 
 
@@ -190,36 +192,40 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     """
     if not len(block):
         return (np.zeros((0, 0), dtype=np.int64),) * 2
-    _, item, asked = np.unique(block.item, return_inverse=True, return_counts=True)
-    k = np.zeros(len(asked), dtype=np.int64)
+    _, item, n_orders = np.unique(block.item, return_inverse=True, return_counts=True)
+    k = np.zeros(len(n_orders), dtype=np.int64)
     k[item] = block.k
-    turn, in_ring = block.rotation, block.rotation >= 0
-    turned = np.full((len(asked), int(k.max())), -1)
+    rotation, in_ring = block.rotation, block.rotation >= 0
+    rotation_rows = np.full((len(n_orders), int(k.max())), -1)
     # Assign in reverse, so that the earliest of equal rows remains.
     rows = np.flatnonzero(in_ring)[::-1]
-    turned[item[rows], turn[rows]] = rows
-    whole = ((turned >= 0) | (np.arange(turned.shape[1]) >= k[:, None])).all(axis=1) & (k >= 2)
-    outside = 1 + np.bincount(item, weights=~in_ring, minlength=len(asked)).astype(np.int64)
-    outside = np.where(asked == _orders_due(_EVERY, k), asked, outside)
-    many = (k >= 4) & (asked >= 2)
+    rotation_rows[item[rows], rotation[rows]] = rows
+    all_rotations = ((rotation_rows >= 0) | (np.arange(rotation_rows.shape[1]) >= k[:, None])).all(axis=1) & (
+        k >= 2
+    )
+    n_random = 1 + np.bincount(item, weights=~in_ring, minlength=len(n_orders)).astype(np.int64)
+    n_random = np.where(n_orders == _orders_due(_EVERY, k), n_orders, n_random)
+    many = (k >= 4) & (n_orders >= 2)
     # With 4 or more choices, five random orders contain all rotations of an item less than once in 400.
-    besides = bool(many.any() and whole[many].mean() >= 0.5)
-    met = outside[many & whole & (outside > 1)]
-    several = besides and len(met) > 0
-    available = np.where((k > 2) & (besides and not several), 1, asked)
+    has_rotations = bool(many.any() and all_rotations[many].mean() >= 0.5)
+    sizes = n_random[many & all_rotations & (n_random > 1)]
+    two_sets = has_rotations and len(sizes) > 0
+    available = np.where((k > 2) & (has_rotations and not two_sets), 1, n_orders)
     # Not the maximum, because one item that was asked more often must not exclude all others.
-    size = int(np.quantile(met, 0.95, method="lower")) if several else 0
-    if not several:
+    size = int(np.quantile(sizes, 0.95, method="lower")) if two_sets else 0
+    if not two_sets:
         # The number of orders per item that leaves the fewest rows out of complete sets, and the larger in a tie.
         due_of = {size: _orders_due(size, k) for size in range(2, max(3, int(available.max()) + 1))}
         size = max(due_of, key=lambda size: (int(due_of[size][available >= due_of[size]].sum()), size))
-    last = in_ring if besides else np.zeros(len(item), dtype=bool)
-    by_item = np.lexsort((np.where(turn == 0, 0, 1 + last), item))
+    is_last = in_ring if has_rotations else np.zeros(len(item), dtype=bool)
+    by_item = np.lexsort((np.where(rotation == 0, 0, 1 + is_last), item))
     due = _orders_due(size, k)
     full = (due >= 2) & (available >= due)
-    there = np.arange(size) < due[full, None]
-    starts = (np.cumsum(asked) - asked)[full, None]
-    return np.where(there, by_item[np.where(there, starts + np.arange(size), 0)], -1), turned[whole]
+    exists = np.arange(size) < due[full, None]
+    starts = (np.cumsum(n_orders) - n_orders)[full, None]
+    return np.where(exists, by_item[np.where(exists, starts + np.arange(size), 0)], -1), rotation_rows[
+        all_rotations
+    ]
 
 
 def _orders_due(size: int, k: Ints) -> Ints:
@@ -238,12 +244,12 @@ def cloze_invariance(blocks: Iterable[Block]) -> Literal["inert"] | Moved | None
             continue
         start, item = np.unique(rows.item, return_index=True, return_inverse=True)[1:]
         first = start[item]
-        other = (rows.order != rows.order[first]).any(axis=1)
+        reordered = (rows.order != rows.order[first]).any(axis=1)
         # A score that exists in one order only has changed too. -inf in both orders has not.
         alike = np.isclose(rows.scores, rows.scores[first], rtol=0, atol=SAME_SCORE, equal_nan=True)
         differs = (rows.pick != rows.pick[first]) | ~alike.all(axis=1)
-        n += len(np.unique(item[other]))
-        changed += len(np.unique(item[other & differs]))
+        n += len(np.unique(item[reordered]))
+        changed += len(np.unique(item[reordered & differs]))
     if not n:
         return None
     return Moved(n_changed=changed, n=n) if changed else "inert"

@@ -31,30 +31,34 @@ class Removal:
     stratum: Ints
 
     @classmethod
-    def of(cls, kept: Bools, groups: Ints | None = None, strata: Ints | None = None) -> "Removal":
+    def from_kept(cls, kept: Bools, groups: Ints | None = None, strata: Ints | None = None) -> "Removal":
         """Build the random removal for the kept items (n,). A group belongs to the stratum (n,) of its first item."""
         n = len(kept)
-        own, group = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
-        size = np.bincount(group, minlength=len(own))
-        of = np.zeros(len(own), dtype=np.int64)
-        of[group[::-1]] = np.zeros(n, dtype=np.int64) if strata is None else strata[::-1]
-        doubled = np.log2(np.maximum(size, 1)).astype(np.int64)
-        return cls(group, size, np.bincount(group, weights=kept) / size, of * 64 + doubled)
+        kinds, group = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
+        size = np.bincount(group, minlength=len(kinds))
+        stratum = np.zeros(len(kinds), dtype=np.int64)
+        stratum[group[::-1]] = np.zeros(n, dtype=np.int64) if strata is None else strata[::-1]
+        size_class = np.log2(np.maximum(size, 1)).astype(np.int64)
+        return cls(group, size, np.bincount(group, weights=kept) / size, stratum * 64 + size_class)
 
     def moments(self, values: Floats) -> tuple[float, float]:
         """Return the mean and variance of the sum of the kept items' `values` (n,) over random removals."""
-        of = np.unique(self.stratum, return_inverse=True)[1]
-        n = np.bincount(of)
+        stratum = np.unique(self.stratum, return_inverse=True)[1]
+        n = np.bincount(stratum)
 
         def mean(x: Floats | Ints) -> Floats:
-            return np.asarray(np.bincount(of, weights=x) / n)
+            return np.asarray(np.bincount(stratum, weights=x) / n)
 
         sums = np.asarray(np.bincount(self.group, weights=values), dtype=np.float64)
-        apart = np.bincount(self.group, weights=(values - (sums / self.size)[self.group]) ** 2)
-        within = apart * self.size / np.maximum(self.size - 1, 1) * mean(self.share * (1 - self.share))[of]
-        between = mean((sums - mean(sums)[of]) ** 2) * mean((self.share - mean(self.share)[of]) ** 2)
+        squares = np.bincount(self.group, weights=(values - (sums / self.size)[self.group]) ** 2)
+        within = (
+            squares * self.size / np.maximum(self.size - 1, 1) * mean(self.share * (1 - self.share))[stratum]
+        )
+        between = mean((sums - mean(sums)[stratum]) ** 2) * mean(
+            (self.share - mean(self.share)[stratum]) ** 2
+        )
         variance = float(within.sum() + (between * n**2 / np.maximum(n - 1, 1)).sum())
-        return float(sums @ mean(self.share)[of]), variance
+        return float(sums @ mean(self.share)[stratum]), variance
 
     def counts(self, index: Ints, draws: int, seed: int) -> Floats:
         """Count the items of each category that random removals keep (draws, t). `index` (n,) has the items' categories."""
@@ -75,29 +79,29 @@ def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = No
     model with similar errors, falls by selection alone.
     """
     view = "cloze_chars" if credits.get("full") is None else "full"
-    won = credits.get(view)
-    if won is None:
+    credit = credits.get(view)
+    if credit is None:
         return None
-    inside = ~np.isnan(won) & (parts.cloze if view == "cloze_chars" else True)
-    kept = parts.kept[inside]
+    fit = ~np.isnan(credit) & (parts.cloze if view == "cloze_chars" else True)
+    kept = parts.kept[fit]
     if not kept.any():
         return None
-    groups, won = None if parts.groups is None else parts.groups[inside], won[inside]
-    removal = Removal.of(kept, groups, parts.topic[inside])
-    mean = removal.moments(won)[0] / float(kept.sum())
+    groups, credit = None if parts.groups is None else parts.groups[fit], credit[fit]
+    removal = Removal.from_kept(kept, groups, parts.topic[fit])
+    mean = removal.moments(credit)[0] / float(kept.sum())
     # If groups differ in size, the number kept varies too, so use the sum of deviations from the mean.
-    error = math.sqrt(removal.moments(won - mean)[1]) / float(kept.sum())
-    found = rate(won[kept], None if groups is None else groups[kept])
+    error = math.sqrt(removal.moments(credit - mean)[1]) / float(kept.sum())
+    measured = rate(credit[kept], None if groups is None else groups[kept])
     # Continuity correction of half a credit.
     step = 0.5 / float(kept.sum())
-    beyond, half = (found.value or 0.0) - mean + step, NORMAL.inv_cdf(0.975) * error + step
+    excess, half = (measured.value or 0.0) - mean + step, NORMAL.inv_cdf(0.975) * error + step
     return RandomRemoval(
         view=view,
         is_voter=is_voter,
-        kept=Quantity.of(found),
+        kept=Quantity.from_rate(measured),
         mean=mean,
         ci=(max(0.0, mean - half), min(1.0, mean + half)) if error else (mean, mean),
-        percentile=100 * float(ndtr(beyond / error)) if error else 100.0,
+        percentile=100 * float(ndtr(excess / error)) if error else 100.0,
     )
 
 
@@ -114,25 +118,28 @@ def topics(
     """
     names, index = numbered([str(name) or UNNAMED for name in topic_of])
     before, after = np.bincount(index, minlength=len(names)), np.bincount(index[kept], minlength=len(names))
-    removal = Removal.of(kept, groups) if clusters(len(kept), groups) < len(kept) else None
+    removal = Removal.from_kept(kept, groups) if clusters(len(kept), groups) < len(kept) else None
     null = removal.counts(index, draws, seed) if removal is not None and after.any() else None
     p: Sequence[float | None] = [None] * len(names)
     adjusted = p
     if after.any():
         if null is None:
-            found = _unusual(before, after)
+            p_values = _unusual(before, after)
         else:
             mean = null.mean(axis=0)
-            reached = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - ROUNDING, axis=0)
-            found = ((1 + reached) / (1 + len(null))).tolist()
-        p, adjusted = found, benjamini_hochberg(found)
+            n_extreme = np.count_nonzero(np.abs(null - mean) >= np.abs(after - mean) - ROUNDING, axis=0)
+            p_values = ((1 + n_extreme) / (1 + len(null))).tolist()
+        p, adjusted = p_values, benjamini_hochberg(p_values)
     rows = {}
     for t, (name, b, a) in enumerate(zip(names, before.tolist(), after.tolist(), strict=True)):
         ci: Interval | None = wilson(a, b)
         units: float | None = None
         if groups is not None and removal is not None:
-            here, credit = groups[index == t], kept[index == t].astype(np.float64)
-            ci, units = rate(credit, here).ci, effective_size(credit, here) or clusters(b, here)
+            topic_groups, credit = groups[index == t], kept[index == t].astype(np.float64)
+            ci, units = (
+                rate(credit, topic_groups).ci,
+                effective_size(credit, topic_groups) or clusters(b, topic_groups),
+            )
         retention = Quantity(value=a / b, n=b, ci=ci)
         rows[name] = TopicRow(before=b, after=a, retention=retention, p=p[t], p_bh=adjusted[t], units=units)
     return Topics(by_topic=rows, **mix_drift(before, after, null, draws=draws, seed=seed))
@@ -166,9 +173,9 @@ def mix_drift(
     if null is None:
         rng = np.random.default_rng(seed)
         null = rng.multivariate_hypergeometric(before, n, size=draws, method="marginals").astype(np.float64)
-    found, by_chance = float(divergence(after, before)), divergence(null, before)
-    reached = int(np.count_nonzero(by_chance >= found - ROUNDING))
-    return {"kl_nats": found, "kl_null": float(by_chance.mean()), "p": (1 + reached) / (1 + len(by_chance))}
+    kl, null_kl = float(divergence(after, before)), divergence(null, before)
+    n_extreme = int(np.count_nonzero(null_kl >= kl - ROUNDING))
+    return {"kl_nats": kl, "kl_null": float(null_kl.mean()), "p": (1 + n_extreme) / (1 + len(null_kl))}
 
 
 def divergence(after: Ints | Floats, before: Ints) -> Floats:

@@ -41,8 +41,8 @@ SHARES = (0.05, 0.1, 0.2, 0.3)
 def benchmark(ctx: Context) -> entries.Benchmark:
     """Return the composition of the benchmark."""
     index, facts, topic_of = ctx.index, ctx.facts, ctx.topic_of
-    asked = index.k > 0
-    k, key = index.k[asked], index.key[asked]
+    has_rows = index.k > 0
+    k, key = index.k[has_rows], index.key[has_rows]
     positions = np.bincount(key, minlength=index.width)
     faulty: dict[str, list[str]] = {}
     for defect in facts.defects:
@@ -85,19 +85,19 @@ def rule_scores(ctx: Context) -> dict[str, Measured]:
     if first_template(ctx.answers, "heuristic") is None:
         return {}
     parts, screened = ctx.parts, ctx.screened
-    out: dict[str, dict[str, Any]] = {}
-    for part, mask, could in (
+    scores: dict[str, dict[str, Any]] = {}
+    for part, mask, possible_keys in (
         ("all", np.ones(len(ctx.index), dtype=bool), None),
         ("kept", parts.kept, screened.would_keep),
         ("flagged", parts.flagged, screened.would),
         ("cloze", parts.cloze, None),
     ):
         if mask.any():
-            options = None if could is None else ctx.in_table(could)
+            options = None if possible_keys is None else ctx.in_table(possible_keys)
             rows = heuristic_scores(ctx.answers, ctx.in_table(mask), options, ctx.table_groups)
             for name, row in rows.items():
-                out.setdefault(name, {})[part] = row
-    return {name: Measured(**parts) for name, parts in out.items()}
+                scores.setdefault(name, {})[part] = row
+    return {name: Measured(**parts) for name, parts in scores.items()}
 
 
 def screen(ctx: Context) -> entries.Screen:
@@ -150,35 +150,37 @@ def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
         return ()
     shares = sorted({*SHARES, ctx.rules.screen.fdr})
     return tuple(
-        entries.CutAt(q=q, flagged=found.hits, by_chance=found.decoys if found.hits else 0.0)
-        for q, found in zip(shares, cutoffs(ctx.ranking, ctx.index.key, shares), strict=True)
+        entries.CutAt(q=q, flagged=cutoff.hits, by_chance=cutoff.decoys if cutoff.hits else 0.0)
+        for q, cutoff in zip(shares, cutoffs(ctx.ranking, ctx.index.key, shares), strict=True)
     )
 
 
 def _chance_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields that `Flags` and `ByPosition` have in common."""
     # The latent rate is undefined if chance alone could explain every flag.
-    known = chance.latent is not None
+    is_defined = chance.latent is not None
     excess = entries.ExcessOverChance(value=chance.excess, ci=chance.excess_ci, p=chance.p)
     return {
         "expected_flags": Quantity(value=chance.expected, ci=chance.expected_ci) if chance.n else None,
         "excess_over_chance": None if chance.excess is None else excess,
         "latent_shortcut_rate": Quantity(
-            value=chance.latent, n=chance.n if known else 0, ci=chance.latent_ci
+            value=chance.latent, n=chance.n if is_defined else 0, ci=chance.latent_ci
         ),
     }
 
 
 def flag_fields(chance: Chance) -> dict[str, Any]:
     """Return the fields of `Flags`, which compare the flags with chance."""
-    by, off = chance.by_position, chance.key_position
+    by_position, off = chance.by_position, chance.key_position
     return {
         # Share of the items whose outcome depends on no missing answer.
-        "flagged": Quantity.of(chance.share),
+        "flagged": Quantity.from_rate(chance.share),
         # Share of the flags that decoys attribute to chance, given positions if voters could see them.
-        "false_share": Quantity.of(chance.deciding.false_share),
+        "false_share": Quantity.from_rate(chance.deciding.false_share),
         **_chance_fields(chance),
-        "by_position": None if by is None else entries.ByPosition(**_chance_fields(by), key_position=off),
+        "by_position": None
+        if by_position is None
+        else entries.ByPosition(**_chance_fields(by_position), key_position=off),
     }
 
 
@@ -197,45 +199,49 @@ def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     """Compare the flags of each other rule with those of the run's own. `jaccard` of the flagged items is
     None if neither rule flags an item or the rule's voters were not asked."""
-    removed = ctx.screened.outcome == FLAGGED
+    flagged = ctx.screened.outcome == FLAGGED
     rows = []
     for name, rule, votes in _rules(ctx):
-        found = ctx.screen(votes, rule)
-        chance = found.chance(ctx.groups)
-        theirs = found.outcome == FLAGGED
-        either = int((removed | theirs).sum())
-        alike = int((removed & theirs).sum()) / either if chance.n and either else None
+        other = ctx.screen(votes, rule)
+        chance = other.chance(ctx.groups)
+        other_flagged = other.outcome == FLAGGED
+        n_either = int((flagged | other_flagged).sum())
+        jaccard = int((flagged & other_flagged).sum()) / n_either if chance.n and n_either else None
         expected = _chance_fields(chance)["expected_flags"]
-        rows.append(OtherRule(name=name, flagged=Quantity.of(chance.share), expected=expected, jaccard=alike))
+        rows.append(
+            OtherRule(name=name, flagged=Quantity.from_rate(chance.share), expected=expected, jaccard=jaccard)
+        )
     return tuple(rows)
 
 
 def _rule_name(rule: ScreenRules) -> str:
     if rule.criterion == FDR:
         return criterion_words(rule)
-    named = {
+    qualifiers = {
         rule.norm: rule.mode == "text" and rule.norm != "chars",
         f"template {rule.template}": rule.template is not None,
     }
-    return ", ".join([f"{rule.criterion} {rule.mode}", *(words for words, apart in named.items() if apart)])
+    return ", ".join(
+        [f"{rule.criterion} {rule.mode}", *(words for words, apart in qualifiers.items() if apart)]
+    )
 
 
 def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
     """Yield the name, rule and votes of each alternative rule, starting with those that every run reports."""
     run, votes = ctx.rules.screen, ctx.votes
-    known = {_identity(ctx.answers, run)}
+    seen = {_identity(ctx.answers, run)}
     if (d4 := d4_votes(ctx.answers, votes, run, ctx.index)) is not None:
         yield "D.4", *d4
     always = ("unanimous", "majority") if votes.voters else ()
     named = [(name, run.model_copy(update={"criterion": name})) for name in always]
     for name, rule in [*named, *((_rule_name(rule), rule) for rule in ctx.rules.alternatives)]:
-        if (mark := _identity(ctx.answers, rule)) in known:
+        if (identity := _identity(ctx.answers, rule)) in seen:
             continue
-        known.add(mark)
+        seen.add(identity)
         own_cut = {"criterion": run.criterion, "fdr": run.fdr}
         # A different criterion counts the same votes. Only different questions need new votes.
-        asked_alike = rule.model_copy(update=own_cut) == run
-        yield name, rule, votes if asked_alike else cast_votes(ctx.answers, rule, ctx.index)
+        same_questions = rule.model_copy(update=own_cut) == run
+        yield name, rule, votes if same_questions else cast_votes(ctx.answers, rule, ctx.index)
 
 
 def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:

@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from robustify.base.arrays import Bools, Floats, Ints
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, Notice
 from robustify.base.files import sha256
 from robustify.base.texts import in_words
 from robustify.items.item import Item
@@ -101,13 +101,14 @@ class Overlap:
         return asdict(self)
 
     @classmethod
-    def of(cls, tree: Mapping[str, Any]) -> "Overlap":
+    def from_json(cls, tree: Mapping[str, Any]) -> "Overlap":
         """Return the overlap stored in run.json. Raises `DataError` for any other tree."""
         try:
             return TypeAdapter(cls).validate_python(tree)
         except ValueError:
             raise DataError(
-                "run.json: the record of the overlap with text files is damaged. Run the audit again."
+                "run.json: the record of the overlap with text files is damaged. Run the audit again.",
+                code="damaged-overlap-record",
             ) from None
 
 
@@ -118,27 +119,35 @@ def overlap(items: Sequence[Item], paths: Sequence[str | Path], ngram: int = 13)
     Unlike there, punctuation separates words. A stem of fewer than n words must be found completely, followed by its key or
     its options up to n words in total. Every sequence has at least 5 words. Raise `DataError` if a path is not a text file.
     """
-    opened = [Path(path) for path in paths]
-    require_files(opened)
+    text_paths = [Path(path) for path in paths]
+    require_files(text_paths)
     stems = [search_words(item.stem.replace(BREAK, " ")) for item in items]
     rows = [list(_windows(item, stem, ngram)) for item, stem in zip(items, stems, strict=True)]
     search = _Search([window for row in rows for _, window in row])
-    files = [SearchedFile(path.name, sha256(path), path.stat().st_size, search.read(path)) for path in opened]
-    due = [Counter(part for part, _ in row) for row in rows]
-    seen = [Counter(part for part, window in row if search.has(window)) for row in rows]
-    long = [len(stem) >= ngram for stem in stems]
-    silent = [not (long[i] or n["stem_key"] or n["choices"]) for i, n in enumerate(due)]
+    files = [
+        SearchedFile(path.name, sha256(path), path.stat().st_size, search.read(path)) for path in text_paths
+    ]
+    n_windows = [Counter(part for part, _ in row) for row in rows]
+    n_found = [Counter(part for part, window in row if search.has(window)) for row in rows]
+    is_long = [len(stem) >= ngram for stem in stems]
+    unsearchable = [
+        not (is_long[i] or counts["stem_key"] or counts["choices"]) for i, counts in enumerate(n_windows)
+    ]
     return Overlap(
         ngram=ngram,
         files=tuple(files),
         items=len(items),
-        checked={part: sum(n[part] > 0 for n in due) for part in PARTS},
-        short=tuple(item.id for i, item in enumerate(items) if not (long[i] or silent[i])),
-        not_checkable=tuple(item.id for i, item in enumerate(items) if silent[i]),
+        checked={part: sum(counts[part] > 0 for counts in n_windows) for part in PARTS},
+        short=tuple(item.id for i, item in enumerate(items) if not (is_long[i] or unsearchable[i])),
+        not_checkable=tuple(item.id for i, item in enumerate(items) if unsearchable[i]),
         hits=tuple(
-            Hit(item.id, tuple(p for p in PARTS if found[p]), found["stem"] / n["stem"] if is_long else None)
-            for item, found, n, is_long in zip(items, seen, due, long, strict=True)
-            if found
+            Hit(
+                item.id,
+                tuple(p for p in PARTS if found_parts[p]),
+                found_parts["stem"] / n["stem"] if long else None,
+            )
+            for item, found_parts, n, long in zip(items, n_found, n_windows, is_long, strict=True)
+            if found_parts
         ),
     )
 
@@ -156,12 +165,12 @@ class _Search:
     def read(self, path: Path) -> int:
         """Search a file and return its number of words."""
         tail, n = Words(), 0
-        for new in map(search_words, texts(path)):
-            n += len(new) - new.count(BREAK)
-            words = tail + new
-            for at, opening in enumerate(zip(*(words[j:] for j in range(FEWEST_WORDS)), strict=False)):
+        for piece in map(search_words, texts(path)):
+            n += len(piece) - piece.count(BREAK)
+            words = tail + piece
+            for start, opening in enumerate(zip(*(words[j:] for j in range(FEWEST_WORDS)), strict=False)):
                 for length in self._wanted.get(opening, ()):
-                    self._found.add(hash(tuple(words[at : at + length])))
+                    self._found.add(hash(tuple(words[start : start + length])))
             tail = words[-self._longest + 1 :]
         return n
 
@@ -176,18 +185,18 @@ def _windows(item: Item, stem: Words, n: int) -> Iterator[tuple[TextPart, Words]
     key, n_listed = choices[item.key], sum(map(len, choices))
     if len(stem) >= FEWEST_WORDS:
         length = min(n, len(stem))
-        yield from (("stem", stem[at : at + length]) for at in range(len(stem) - length + 1))
+        yield from (("stem", stem[start : start + length]) for start in range(len(stem) - length + 1))
     # Datasets and web pages may add a word after the question, and letters around choices.
     for link in ([], ["answer"]) if stem and key and len(stem) + len(key) >= FEWEST_WORDS else ():
         yield "stem_key", _joined([*stem, *link], key, n)
     lettered = list(zip(ascii_lowercase, choices, strict=False))
-    for listed in (choices, [[a, *c] for a, c in lettered], [[*c, a] for a, c in lettered]):
-        first, rest = listed[0], list(chain.from_iterable(listed[1:]))
+    for listing in (choices, [[a, *c] for a, c in lettered], [[*c, a] for a, c in lettered]):
+        first, others = listing[0], list(chain.from_iterable(listing[1:]))
         for link in ([], ["choices"], ["options"]):
             if stem and n_listed and len(stem) + n_listed >= FEWEST_WORDS:
-                yield "choices", _joined([*stem, *link], [*first, *rest], n)
-        if n_listed >= n and first and rest:
-            yield "choices", _joined(first, rest, n)
+                yield "choices", _joined([*stem, *link], [*first, *others], n)
+        if n_listed >= n and first and others:
+            yield "choices", _joined(first, others, n)
 
 
 def _joined(head: Words, tail: Words, n: int) -> Words:
@@ -197,45 +206,50 @@ def _joined(head: Words, tail: Words, n: int) -> Words:
 
 
 def contamination(
-    found: Overlap | None, ids: Sequence[str], kept: Bools, flagged: Bools, groups: Ints | None = None
+    overlap: Overlap | None, ids: Sequence[str], kept: Bools, flagged: Bools, groups: Ints | None = None
 ) -> Contamination | None:
     """Summarize which of the items `ids` were found in the files, by n-grams or, for short items, as complete texts.
 
     `in_kept` and `in_flagged` combine both modes. Items too short to check are left out of all rates. Items of a group (n,)
     depend on each other. Raise `DataError` if the overlap was computed on other items.
     """
-    if found is None:
+    if overlap is None:
         return None
 
     def measured(values: Floats | Bools, mask: Bools) -> Quantity:
-        return Quantity.of(rate(values[mask].astype(np.float64), None if groups is None else groups[mask]))
-
-    silent, short, there = (
-        np.array([name in names for name in ids], dtype=bool)
-        for names in map(frozenset, (found.not_checkable, found.short, found.found))
-    )
-    if found.items != len(ids) or silent.sum() + short.sum() != len(found.not_checkable) + len(found.short):
-        raise DataError(
-            f"run.json: the text overlap was computed on {found.items} items that differ from the {len(ids)} items "
-            "to judge. Run robustify again on the items to judge."
+        return Quantity.from_rate(
+            rate(values[mask].astype(np.float64), None if groups is None else groups[mask])
         )
-    covered = {h.item: h.coverage for h in found.hits}
-    coverage = np.array([covered.get(name) or 0.0 for name in ids], dtype=np.float64)
-    grams = ~silent & ~short
-    part = TextOverlap(
-        files=tuple(TextFile(**asdict(file)) for file in found.files),
-        ngram=found.ngram,
-        n=int(grams.sum()),
-        found=measured(there, grams),
-        short_mode=ShortMode(n=int(short.sum()), found=measured(there, short)),
-        not_checkable=int(silent.sum()),
-        coverage=measured(coverage, grams),
-        parts={p: _share(sum(p in h.parts for h in found.hits), found.checked[p]) for p in PARTS},
-        in_kept=measured(there, kept & ~silent),
-        in_flagged=measured(there, flagged & ~silent),
-        items=tuple(name for name, is_there in zip(ids, there.tolist(), strict=True) if is_there),
+
+    unsearchable, short, is_found = (
+        np.array([name in names for name in ids], dtype=bool)
+        for names in map(frozenset, (overlap.not_checkable, overlap.short, overlap.found))
     )
-    return Contamination(overlap=part)
+    if overlap.items != len(ids) or unsearchable.sum() + short.sum() != len(overlap.not_checkable) + len(
+        overlap.short
+    ):
+        raise DataError(
+            f"run.json: the text overlap was computed on {overlap.items} items that differ from the {len(ids)} items "
+            "to judge. Run robustify again on the items to judge.",
+            code="overlap-of-other-items",
+        )
+    covered = {h.item: h.coverage for h in overlap.hits}
+    coverage = np.array([covered.get(name) or 0.0 for name in ids], dtype=np.float64)
+    by_ngrams = ~unsearchable & ~short
+    entry = TextOverlap(
+        files=tuple(TextFile(**asdict(file)) for file in overlap.files),
+        ngram=overlap.ngram,
+        n=int(by_ngrams.sum()),
+        found=measured(is_found, by_ngrams),
+        short_mode=ShortMode(n=int(short.sum()), found=measured(is_found, short)),
+        not_checkable=int(unsearchable.sum()),
+        coverage=measured(coverage, by_ngrams),
+        parts={p: _share(sum(p in h.parts for h in overlap.hits), overlap.checked[p]) for p in PARTS},
+        in_kept=measured(is_found, kept & ~unsearchable),
+        in_flagged=measured(is_found, flagged & ~unsearchable),
+        items=tuple(name for name, is_there in zip(ids, is_found.tolist(), strict=True) if is_there),
+    )
+    return Contamination(overlap=entry)
 
 
 def _share(x: int, n: int) -> Quantity:
@@ -256,9 +270,8 @@ def _pattern() -> re.Pattern[str]:
 def require_files(paths: Sequence[Path]) -> None:
     """Check that every path is a nonempty file, before any file is read. Raise `DataError` with one line for each fault."""
     if bad := [path for path in paths if not (os.path.isfile(path) and os.path.getsize(path))]:
-        raise DataError.gather(
-            [f"{path} does not exist, is not a regular file, or is empty; {_WANTED}." for path in bad]
-        )
+        lines = (f"{path} does not exist, is not a regular file, or is empty; {_WANTED}." for path in bad)
+        raise DataError.gather([Notice(line, code="missing-text-file") for line in lines])
 
 
 def texts(path: Path) -> Iterator[str]:
@@ -273,25 +286,36 @@ def texts(path: Path) -> Iterator[str]:
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
             yield from _texts(path, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n"))
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not UTF-8 text; {_WANTED} (run `iconv -t UTF-8`).") from None
+        raise DataError(
+            f"{path} is not UTF-8 text; {_WANTED} (run `iconv -t UTF-8`).", code="not-utf-8"
+        ) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is damaged or unreadable ({type(error).__name__}); {_WANTED}.") from None
+        raise DataError(
+            f"{path} is damaged or unreadable ({type(error).__name__}); {_WANTED}.",
+            code="unreadable-text-file",
+        ) from None
 
 
 def _texts(path: Path, text: TextIO) -> Iterator[str]:
     head = next((line for line in iter(partial(text.readline, PIECE), "") if line.strip()), "")
     if not head or "\0" in head or head.startswith("version https://git-lfs"):
-        raise DataError(f"{path} contains only white space, is binary, or is a Git LFS pointer; {_WANTED}.")
+        raise DataError(
+            f"{path} contains only white space, is binary, or is a Git LFS pointer; {_WANTED}.",
+            code="not-a-text-file",
+        )
     if head.lstrip().startswith("{") and not head.endswith("\n"):
         head += text.readline()
     if _record(head) is None:
         head += text.readline(PIECE)
         if _DOCUMENT.match(head):
-            raise DataError(f"{path} is JSON without an object on its first line; {_WANTED} (run `jq -c`).")
+            raise DataError(
+                f"{path} is JSON without an object on its first line; {_WANTED} (run `jq -c`).",
+                code="not-json-lines",
+            )
         while more := text.read(PIECE):
-            at = max(more.rfind(" "), more.rfind("\n")) + 1
-            yield head + more[:at]
-            head = more[at:]
+            end = max(more.rfind(" "), more.rfind("\n")) + 1
+            yield head + more[:end]
+            head = more[end:]
         yield head
         return
     n_faults = 0
@@ -299,11 +323,14 @@ def _texts(path: Path, text: TextIO) -> Iterator[str]:
         record = _record(line)
         n_faults += bool(record is None and line.strip())
         if record is not None:
-            whole = record.get("text")
-            yield whole if isinstance(whole, str) else " ".join(_values(record))
+            text_field = record.get("text")
+            yield text_field if isinstance(text_field, str) else " ".join(_values(record))
             yield BREAK
     if n_faults:
-        raise DataError(f"{path}: {n_faults} lines are not JSON objects; expected one object per line.")
+        raise DataError(
+            f"{path}: {n_faults} lines are not JSON objects; expected one object per line.",
+            code="not-json-lines",
+        )
 
 
 def _values(value: object) -> Iterator[str]:

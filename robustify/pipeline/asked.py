@@ -196,7 +196,7 @@ def asked_again(run: Run, config: Config) -> RunInput:
             groups={i.id: i.group for i in items or () if i.group},
             n_quarantined=len(data["quarantined"]),
             defects=data["defects"],
-            overlap=Overlap.of(data["overlap"]) if data.get("overlap") else None,
+            overlap=Overlap.from_json(data["overlap"]) if data.get("overlap") else None,
             free=run.free,
             logged=cloze_accuracies(run.manifest.get("import") or {}),
         ),

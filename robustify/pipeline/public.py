@@ -17,7 +17,7 @@ from robustify.export.tasks import write_tasks
 from robustify.export.writing import Heading
 from robustify.items.item import Item
 from robustify.judging.cloze import cloze_labels
-from robustify.judging.evidence import Evidence
+from robustify.judging.evidence import ItemEvidence
 from robustify.judging.judgement import Judgement
 from robustify.judging.screen.screen_rules import FDR
 from robustify.models.forecast import Forecast
@@ -180,7 +180,7 @@ def _each(values: npt.NDArray[Any]) -> Iterator[Any]:
         yield from values[start : start + ROWS].tolist()
 
 
-def _evidence(found: Evidence | None, n: int) -> dict[str, Iterable[object]]:
+def _evidence(found: ItemEvidence | None, n: int) -> dict[str, Iterable[object]]:
     """Return the evidence as columns by item, such as the pick, its probability, and the leading cue."""
     names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
     if found is None:

@@ -14,7 +14,7 @@ from robustify.base.errors import AuthorisationError, DataError, UsageError
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
 from robustify.judging.baselines.words import KeyWords, WordUse
-from robustify.judging.evidence import TRAITS, Evidence, averages
+from robustify.judging.evidence import TRAITS, ItemEvidence, averages
 from robustify.judging.lint.rules import FIXES, clearest_cue
 from robustify.judging.screen.consensus import Verdict
 from robustify.judging.summary.screened import CueCode
@@ -33,7 +33,7 @@ LEAST_SHOWN = 0.05
 _LISTED = 3
 
 
-def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[Item]) -> Iterator[Row]:
+def evidence_rows(found: ItemEvidence, verdicts: Iterable[Verdict], items: Sequence[Item]) -> Iterator[Row]:
     """Yield one row of `evidence.jsonl` per item, in the order of the run. The fields are described in docs/files.md."""
     adds, features = _rounded(found.carried), {name: _rounded(x) for name, x in found.features.items()}
     ranking, decision, votes = found.ranking, found.decision, found.votes
@@ -60,7 +60,7 @@ def evidence_rows(found: Evidence, verdicts: Iterable[Verdict], items: Sequence[
                 "p_shortcut": shortcut[i], "voters": found.picked_by[i],
             }  # fmt: skip
             cues = {found.cues[c]: adds[i][c] for c in named[i] if c >= 0}
-            uses = words.of(i, pick)[:_LISTED] if words is not None and "words" in cues else ()
+            uses = words.supporting(i, pick)[:_LISTED] if words is not None and "words" in cues else ()
             row["cues"] = [
                 {"cue": c, "adds": x, "says": cue_sentence(c, item, pick, uses)} for c, x in cues.items()
             ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from robustify.judging.measures import CHOICES_ONLY, CLOZE, FULL
-from robustify.judging.summary.looks import Looks, Quoted, quoted
+from robustify.judging.summary.looks import Looks, Quoted, number_to_quote
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import Grounds
@@ -102,7 +102,7 @@ class Quote:
 def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
     """Return the number to quote for each model with a score: first those that were asked the full question."""
     views: dict[Asked, Mapping[str, Measured]] = {
-        "full": FULL.of(s), "cloze": CLOZE.of(s), "blind": CHOICES_ONLY.of(s)
+        "full": FULL.values_in(s), "cloze": CLOZE.values_in(s), "blind": CHOICES_ONLY.values_in(s)
     }  # fmt: skip
     scores: dict[str, tuple[Asked, Score]] = {}
     for asked, by_model in views.items():
@@ -113,9 +113,9 @@ def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
 
 
 def _quote(s: Summary, g: Grounds, name: str, asked: Asked, full: Score) -> Quote:
-    model, blind = s.models[name], CHOICES_ONLY.of(s).get(name, Measured()).all
+    model, blind = s.models[name], CHOICES_ONLY.values_in(s).get(name, Measured()).all
     looks, missing = model.looks, _missing(g, asked, full)
-    number = Quoted.of(full, kind="cloze") if asked == "cloze" else quoted(full, looks)
+    number = Quoted.from_rate(full, kind="cloze") if asked == "cloze" else number_to_quote(full, looks)
     logged = (model.logged or {}) if asked == "cloze" else {}
     return Quote(
         name, full, blind, looks, None if missing else number, missing, g.hidden, asked, s.splits.all, logged

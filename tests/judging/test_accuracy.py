@@ -12,7 +12,7 @@ from scipy.stats import binom, hypergeom
 
 from robustify.base.arrays import Bools, Floats
 from robustify.items.answers import Answers
-from robustify.judging.accuracy import Credits, Scored, scored
+from robustify.judging.accuracy import Credits, ScoredModel, score_model
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
 from robustify.judging.baselines.heuristics import guess
@@ -48,7 +48,7 @@ random_removal = in_trees(judge_random_removal)
 def format_gap(won: Credits, where: Parts) -> Any:
     """The paired difference between the full question and the cloze, None if it is not measured."""
     (measure,) = (one for one in MEASURES if one.name == "format_gap")
-    model = Scored("m", Answers.of([]), item_index(Answers.of([]), []), "full", won)
+    model = ScoredModel("m", Answers.of([]), item_index(Answers.of([]), []), "full", won)
     judged = MeasureInput(SimpleNamespace(parts=where), {"m": model}, {})
     found = measure.computed(judged).get("m")
     return None if found is None else found.tree()["all"]
@@ -72,7 +72,7 @@ def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(a
     table = Answers.of([row for view in asked for row in text_rows(b, view=view, template="made-up-v1")])
     assert context(table, Facts("m"), Rules(mode=wanted)).mode == mode
     held = item_index(table, b.ids)
-    won = scored(table, held, "v0", mode, ScreenRules()).credits
+    won = score_model(table, held, "v0", mode, ScreenRules()).credits
     assert (won["full"] is None) == ("cloze" in asked)
 
 

@@ -10,9 +10,9 @@ from robustify.base.arrays import Floats
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES
-from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, Evidence, cue_counts, evidence
+from robustify.judging.evidence import BY_LENGTH, CUE_OF, PART_OF, ItemEvidence, cue_counts, item_evidence
 from robustify.judging.screen.certainty import shortcut_if_hit
-from robustify.judging.screen.decoy_filter import Decision, flags
+from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.ranking import Ranking, at_option
 from robustify.judging.screen.votes import Votes
 from robustify.judging.summary.screened import CUES
@@ -22,8 +22,10 @@ from tests.support.fake_answers import bench, votes_of
 K = 4
 
 
-def of(ranking: Ranking, decision: Decision, votes: Votes, items: list[Item] | None = None) -> Evidence:
-    found = evidence(
+def of(
+    ranking: Ranking, decision: FilterDecision, votes: Votes, items: list[Item] | None = None
+) -> ItemEvidence:
+    found = item_evidence(
         SimpleNamespace(ranking=ranking, decision=decision, votes=votes, items=items, answers=Answers.of([]))
     )
     assert found is not None
@@ -120,7 +122,7 @@ def test_cues_are_sums_of_their_features_and_the_largest_is_named(votes: Votes) 
 
 def ranked(
     votes: Votes, parts: Mapping[str, Floats], surface: Mapping[str, Floats]
-) -> tuple[Ranking, Decision]:
+) -> tuple[Ranking, FilterDecision]:
     n = len(votes.items)
     ranking = ranking_of(votes, [1] * n, [0.5] * n, parts, surface)
     return ranking, flags(ranking, votes.key, 0.1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from robustify.items.answers import Answers
-from robustify.judging.accuracy import scored
+from robustify.judging.accuracy import score_model
 from robustify.judging.audit.item_analysis import (
     FEWEST,
     AnalysedItems,
@@ -40,7 +40,7 @@ def judged(b: Bench, kept: Any = None, view: str = "full") -> tuple[AnalysedItem
     """The analysis and the keys to check of models that were asked a view."""
     table = Answers.of(rows(b, view=view, template="mmlu-v1", rotations=False, bias=0.0))
     held = item_index(table, b.ids)
-    found = {name: scored(table, held, name, "letter", ScreenRules()).credits for name in b.voters}
+    found = {name: score_model(table, held, name, "letter", ScreenRules()).credits for name in b.voters}
     parts = parts_of(np.ones(len(b.key)) if kept is None else kept)
     ctx = made_up(b.voters, parts=parts, answers=table, index=held, full="full")
     analysed = item_analysis(ctx, found)

@@ -14,7 +14,7 @@ from robustify.base.arrays import Ints
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.audit.auditor import AuditorRates
-from robustify.judging.audit.auditor import audited as rate_of
+from robustify.judging.audit.auditor import audit_rate as rate_of
 from robustify.judging.audit.residual import AUDITORS, AuditTask
 from robustify.judging.audit.residual import residual as judge_residual
 from robustify.judging.baselines.heuristics import SEES_STEM, guess

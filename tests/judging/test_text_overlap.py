@@ -188,12 +188,12 @@ def test_missing_files_folders_and_pipes_are_refused_together_before_anything_is
 def test_what_was_found_survives_the_run_s_file(tmp_path: Path) -> None:
     found = overlap(ITEMS, [put(tmp_path, f"{LONG.stem} twelve {SHORT.stem} eight")])
     kept = json.loads(json.dumps(found.json()))
-    assert Overlap.of(kept) == found
+    assert Overlap.from_json(kept) == found
     assert not any(word in json.dumps(kept) for word in ("lantern", "spider", "eight"))
     with pytest.raises(DataError, match="damaged"):
-        Overlap.of({**kept, "files": [{"name": "x"}]})
+        Overlap.from_json({**kept, "files": [{"name": "x"}]})
     with pytest.raises(DataError, match="damaged"):
-        Overlap.of({name: value for name, value in kept.items() if name != "hits"})
+        Overlap.from_json({name: value for name, value in kept.items() if name != "hits"})
 
 
 WORDS = st.sampled_from(
@@ -297,7 +297,7 @@ def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
     path.write_text(f"12) {toys[3].stem}\nAnswer: {toys[3].choices[toys[3].key]}", encoding="utf-8")
     kept = json.loads(json.dumps(overlap(toys, [path]).json()))
     mask = np.array([True] * 4 + [False] * 4)
-    tree = contamination(Overlap.of(kept), [item.id for item in toys], mask, ~mask)
+    tree = contamination(Overlap.from_json(kept), [item.id for item in toys], mask, ~mask)
     assert tree["overlap"]["items"] == ["t3"]
     assert tree["overlap"]["short_mode"]["n"] == 8
     assert tree["overlap"]["found"]["value"] is None

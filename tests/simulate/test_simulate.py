@@ -23,8 +23,8 @@ from robustify.judging.baselines.near_duplicates import fold_groups, near_duplic
 from robustify.judging.baselines.wording import HEDGES, words_of
 from robustify.judging.context import Rules, context
 from robustify.judging.screen.item_index import item_index
+from robustify.judging.screen.preferences import VoterPreferences
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import VoterPreferences
 from robustify.judging.screening import screen
 from tests.judging.baselines.test_near_duplicates import jaccard
 
@@ -124,7 +124,7 @@ def test_voters_that_only_pick_are_boosted_by_the_form_of_what_they_pick() -> No
     drawn = draw(longest.sim.model_copy(update={"items": 120, "shortcut_rate": 0.0}))
     answers, items = drawn.answers(), drawn.items()
     index = item_index(answers, answers.items)
-    picks = VoterPreferences(answers, index).of(ScreenRules(voters=drawn.sim.voter_names)).picks()
+    picks = VoterPreferences(answers, index).mean(ScreenRules(voters=drawn.sim.voter_names)).picks()
     assert picks.shape == (120, 4, 3)
     sizes = np.array([[len(choice) for choice in item.choices] for item in items])
     liked = np.take_along_axis(sizes, picks.argmax(axis=1), axis=1) == sizes.max(axis=1, keepdims=True)

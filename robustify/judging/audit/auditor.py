@@ -65,13 +65,11 @@ class AuditRate:
     def bounds(self, level: float = 0.95, n: int | None = None) -> Interval:
         """Return the Clopper-Pearson interval of the accuracy over `n` items (default: all), rounded outward. Items that
         depend on each other count by their effective number (Korn and Graubard 1998)."""
-        right, n, effect = (
-            (self.rate.value or 0.0) * self.rate.n,
-            self.rate.n if n is None else n,
-            self.effect,
-        )
-        low = clopper_pearson(math.floor(right + 1e-6) / effect, n / effect, level)[0]
-        return low, clopper_pearson(min(math.ceil(right - 1e-6), n) / effect, n / effect, level)[1]
+        hits = (self.rate.value or 0.0) * self.rate.n
+        n = self.rate.n if n is None else n
+        effect = self.effect
+        low = clopper_pearson(math.floor(hits + 1e-6) / effect, n / effect, level)[0]
+        return low, clopper_pearson(min(math.ceil(hits - 1e-6), n) / effect, n / effect, level)[1]
 
     def limit(self, overall: float) -> float:
         """Return the chance level to compare the accuracy with. It is `chance` if `p` is given, otherwise the
@@ -121,13 +119,13 @@ class AuditorRates:
     def entry(self) -> AuditorResult:
         """Return the summary entry of the auditor."""
         audit = self.audit
-        return AuditorResult.of(
+        return AuditorResult.from_rate(
             audit.rate,
             chance=audit.chance,
             free=audit.free,
             p=audit.p,
             refits=audit.refits,
-            before=None if self.before is None else Quantity.of(self.before.rate),
+            before=None if self.before is None else Quantity.from_rate(self.before.rate),
             noticeable=audit.noticeable(),
         )
 
@@ -155,37 +153,37 @@ class Kept:
         return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
 
 
-def everything(index: ItemIndex) -> Kept:
+def all_answered(index: ItemIndex) -> Kept:
     """Return all answered items as if the filter had kept them and had ruled out none of their choices as the key."""
-    known = np.asarray(index.k > 0)
-    none = np.zeros((int(np.count_nonzero(known)), index.width), dtype=bool)
-    return Kept(known, index.key[known], index.k[known], none)
+    answered = np.asarray(index.k > 0)
+    would = np.zeros((int(np.count_nonzero(answered)), index.width), dtype=bool)
+    return Kept(answered, index.key[answered], index.k[answered], would)
 
 
-def kept_by(found: Screened) -> Kept:
+def kept_by(screened: Screened) -> Kept:
     """Return the items that a screening outcome keeps."""
-    votes, mask = found.votes, np.asarray((found.outcome == KEPT) & found.measurable)
-    return Kept(mask, votes.key[mask], votes.k[mask], found.would[mask])
+    votes, mask = screened.votes, np.asarray((screened.outcome == KEPT) & screened.measurable)
+    return Kept(mask, votes.key[mask], votes.k[mask], screened.would[mask])
 
 
-def audited(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate:
+def audit_rate(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate:
     """Return an auditor's accuracy and its chance level. Its picks, `best` (n, K), must not depend on the keys. Items of a
     group (n,) depend on each other.
 
     The key of a kept item is equally likely to be any choice that would not have flagged it (`would`, (n, K)).
     """
     key, k, would = kept.key, kept.k, kept.would
-    tied = best.sum(axis=1)
-    there = tied > 0
-    if not there.any():
+    n_best = best.sum(axis=1)
+    answered = n_best > 0
+    if not answered.any():
         return AuditRate(rate(np.empty(0)), None)
-    best, key, k, would = best[there], key[there], k[there], would[there]
-    open_ = by_rows(lambda *of: (of[0] / of[1][:, None] * ~of[2]).sum(axis=1), best, tied[there], would)
-    chance = float((open_ / np.maximum(k - would.sum(axis=1), 1)).mean())
-    hits, together = credit(best, key), None if groups is None else groups[there]
-    size = effective_size(hits, together) or clusters(len(hits), together)
-    free = int(np.count_nonzero(open_))
-    return AuditRate(rate(hits, together), chance, float(np.mean(1 / k)), free, effect=len(hits) / size)
+    best, key, k, would = best[answered], key[answered], k[answered], would[answered]
+    n_open = by_rows(lambda *of: (of[0] / of[1][:, None] * ~of[2]).sum(axis=1), best, n_best[answered], would)
+    chance = float((n_open / np.maximum(k - would.sum(axis=1), 1)).mean())
+    hits, units = credit(best, key), None if groups is None else groups[answered]
+    size = effective_size(hits, units) or clusters(len(hits), units)
+    free = int(np.count_nonzero(n_open))
+    return AuditRate(rate(hits, units), chance, float(np.mean(1 / k)), free, effect=len(hits) / size)
 
 
 class FreshProbe:
@@ -198,7 +196,7 @@ class FreshProbe:
     def __init__(self, items: Sequence[Item] | None, settings: ProbeSettings) -> None:
         self.items, self.settings = items, settings
 
-    def of(self, kept: Kept) -> AuditRate | None:
+    def audit(self, kept: Kept) -> AuditRate | None:
         """Fit a probe on the kept items alone, and return its accuracy. None if texts are unknown or items are too few.
 
         The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
@@ -210,10 +208,8 @@ class FreshProbe:
         content = content_hashes(self.items)[index]
         fold = balanced_folds(fold_groups(self.items)[index], content, FOLDS, self.settings.seed)
         order = np.lexsort((content, fold))
-        rows, features = (
-            usable[order],
-            np.moveaxis(READERS["probe"].features(self.items, None)[index[order]], 2, 0),
-        )
+        rows = usable[order]
+        features = np.moveaxis(READERS["probe"].features(self.items, None)[index[order]], 2, 0)
         mask = kept.open[rows]
         fits = RidgeFits(
             centred(features, mask)[:, mask].T, mask.sum(axis=1), fold[order], self.settings.seed
@@ -223,10 +219,8 @@ class FreshProbe:
         n, guess = len(rows), 1 / fits.size
         effect = max(1.0, float(by_chance.var() / (guess * (1 - guess)).sum()))
         accuracy = Rate(hits / n, n, clopper_pearson(hits / effect, n / effect))
-        p, even = (
-            (1 + int((by_chance >= hits).sum())) / (1 + len(by_chance)),
-            float(np.mean(1 / kept.k[rows])),
-        )
+        p = (1 + int((by_chance >= hits).sum())) / (1 + len(by_chance))
+        even = float(np.mean(1 / kept.k[rows]))
         return AuditRate(accuracy, float(guess.mean()), even, p=p, refits=len(by_chance), effect=effect)
 
     def first(self, kept: Kept) -> Bools:
@@ -234,9 +228,9 @@ class FreshProbe:
 
         It has the most closed choices, because one that is closed for a copy is not the key of another copy either.
         """
-        out = np.full(len(kept.key), self.items is None)
+        is_first = np.full(len(kept.key), self.items is None)
         if self.items is not None:
-            content, duplicates = (of(self.items)[kept.mask] for of in (content_hashes, near_duplicates))
+            content, duplicates = (read(self.items)[kept.mask] for read in (content_hashes, near_duplicates))
             order = np.lexsort((content, -kept.would.sum(axis=1)))
-            out[order[np.unique(duplicates[order], return_index=True)[1]]] = True
-        return out
+            is_first[order[np.unique(duplicates[order], return_index=True)[1]]] = True
+        return is_first

@@ -35,49 +35,53 @@ class AnalysedItems:
     """Result of the item analysis: its summary, and its values by item. Columns are (n,), NaN or "" for items
     that too few models answered.
 
-    `there` (n,) marks the items with enough answers, and `listed` has the keys to check, the most doubtful first.
+    `is_analysed` (n,) marks the items with enough answers, and `listed` has the keys to check, the most doubtful first.
     """
 
     part: ItemAnalysis
     columns: Mapping[str, Iterable[object]]
-    there: Bools
+    is_analysed: Bools
     listed: Ints
 
 
 def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
     """Analyze each item by the models' answers to the full question. None if fewer than five models answered any item."""
-    index, asked = ctx.index, _full(credits)
-    found = {m: picks for m in asked if (picks := first_picks(ctx.answers, index, ctx.full, m)) is not None}
-    if len(found) < FEWEST:
+    index, credit_of = ctx.index, _full(credits)
+    picks_of = {
+        name: picks
+        for name in credit_of
+        if (picks := first_picks(ctx.answers, index, ctx.full, name)) is not None
+    }
+    if len(picks_of) < FEWEST:
         return None
-    won = np.column_stack([asked[m] for m in found])
-    n = np.sum(~np.isnan(won), axis=1)
-    there = n >= FEWEST
-    if not there.any():
+    credit = np.column_stack([credit_of[name] for name in picks_of])
+    n = np.sum(~np.isnan(credit), axis=1)
+    analysed = n >= FEWEST
+    if not analysed.any():
         return None
-    won[~there] = np.nan
-    picks = np.where(np.isnan(won), -1, np.column_stack([*found.values()]))
-    order = np.argsort(np.nanmean(won, axis=0), kind="stable")
+    credit[~analysed] = np.nan
+    picks = np.where(np.isnan(credit), -1, np.column_stack([*picks_of.values()]))
+    order = np.argsort(np.nanmean(credit, axis=0), kind="stable")
     half = len(order) // 2
     weaker, stronger = (_counts(picks[:, of], index.width) for of in (order[:half], order[half:]))
     options, rows = np.arange(index.width), np.arange(len(index))
     group_of = np.repeat((rows if ctx.groups is None else ctx.groups)[:, None], index.width, axis=1)
-    wrong = (options < index.k[:, None]) & (options != index.key[:, None]) & there[:, None]
+    wrong = (options < index.k[:, None]) & (options != index.key[:, None]) & analysed[:, None]
     unpicked = wrong & (weaker + stronger == 0)
-    difficulty = np.where(there, np.nansum(won, axis=1) / np.maximum(n, 1), np.nan)
-    total = corrected_item_total(won)
+    difficulty = np.where(analysed, np.nansum(credit, axis=1) / np.maximum(n, 1), np.nan)
+    total = corrected_item_total(credit)
     misled = np.where(wrong, stronger, -1).max(axis=1) > stronger[rows, index.key]
     votes = weighted_votes(picks, index.key, index.k)
     doubt, other = key_doubt(votes, index.key)
-    keys, listed = keys_to_check(votes[there], index.key[there], index.k[there])
-    listed = np.flatnonzero(there)[listed]
+    keys, listed = keys_to_check(votes[analysed], index.key[analysed], index.k[analysed])
+    listed = np.flatnonzero(analysed)[listed]
     part = ItemAnalysis(
-        models=tuple(found),
-        n=int(there.sum()),
-        kr20=_kr20(won),
-        negative=Quantity.of(rate(np.where(np.isnan(total), np.nan, total < 0), ctx.groups)),
-        unpicked=Quantity.of(rate(unpicked[wrong].astype(np.float64), group_of[wrong])),
-        misled=Quantity.of(ctx.parts.rate(misled.astype(np.float64), there)),
+        models=tuple(picks_of),
+        n=int(analysed.sum()),
+        kr20=_kr20(credit),
+        negative=Quantity.from_rate(rate(np.where(np.isnan(total), np.nan, total < 0), ctx.groups)),
+        unpicked=Quantity.from_rate(rate(unpicked[wrong].astype(np.float64), group_of[wrong])),
+        misled=Quantity.from_rate(ctx.parts.rate(misled.astype(np.float64), analysed)),
         keys=keys,
     )
     columns: dict[str, Iterable[object]] = {
@@ -85,14 +89,14 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
         "difficulty": difficulty,
         "item_total": total,
         "information": information(difficulty, total),
-        "unpicked": np.where(there, unpicked.sum(axis=1), 0),
+        "unpicked": np.where(analysed, unpicked.sum(axis=1), 0),
         "picks_of_weaker": _words(weaker, index.k),
         "picks_of_stronger": _words(stronger, index.k),
-        "other": np.where(there & (doubt > 0), other, -1),
-        "doubt": np.where(there, doubt, np.nan),
+        "other": np.where(analysed & (doubt > 0), other, -1),
+        "doubt": np.where(analysed, doubt, np.nan),
         "check": np.isin(rows, listed).astype(np.int64),
     }
-    return AnalysedItems(part, columns, there, listed)
+    return AnalysedItems(part, columns, analysed, listed)
 
 
 def label_noise(
@@ -116,30 +120,30 @@ def label_noise(
         if (keys.precision.value or 0.0) < LEAST_PRECISION:
             vague = Reason.of("vague_list", precision=keys.precision.value, planted=keys.planted)
             return LabelNoise(strong=strong, reason=vague)
-        return _found(ctx, strong, analysed.there, analysed.listed)
+        return _found(ctx, strong, analysed.is_analysed, analysed.listed)
     if len(strong) < FEWEST_STRONG:
         few = Reason.of("few_strong_models", strong=len(strong), asked=len(full))
         return LabelNoise(strong=strong, reason=few)
-    found = (first_picks(ctx.answers, index, ctx.full, name) for name in strong)
-    picks = np.column_stack([pick for pick in found if pick is not None])
-    there = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
-    wrong = there & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
+    all_picks = (first_picks(ctx.answers, index, ctx.full, name) for name in strong)
+    picks = np.column_stack([pick for pick in all_picks if pick is not None])
+    answered = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
+    wrong = answered & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = np.flatnonzero(wrong & (picks == picks[:, :1]).all(axis=1))
-    agreeing, together = (index.k[wrong] - 1.0) ** (1 - len(strong)), ctx.parts.groups_of(wrong)
+    agreeing, units = (index.k[wrong] - 1.0) ** (1 - len(strong)), ctx.parts.groups_of(wrong)
     chance = {
         "all_wrong": int(np.count_nonzero(wrong)),
         "expected": float(agreeing.sum()),
-        "p": upper_tail(poisson_binomial(agreeing, together), len(flagged)),
+        "p": upper_tail(poisson_binomial(agreeing, units), len(flagged)),
     }
-    return _found(ctx, strong, there, flagged).model_copy(update=chance)
+    return _found(ctx, strong, answered, flagged).model_copy(update=chance)
 
 
 def _is_strong(ctx: Context, credits: Credits) -> bool:
     """Return whether a model is significantly better with the question than chance, and than without the question."""
-    full, blind, known = credits["full"], credits.get("choices_only"), ctx.index.k > 0
+    full, blind, asked = credits["full"], credits.get("choices_only"), ctx.index.k > 0
     if full is None:
         return False
-    score = against_chance(full[known], ctx.index.k[known], ctx.parts.groups_of(known))
+    score = against_chance(full[asked], ctx.index.k[asked], ctx.parts.groups_of(asked))
     if score.value is None or score.ci is None or score.ci[0] <= (score.chance or 0.0):
         return False
     if blind is None:
@@ -148,16 +152,17 @@ def _is_strong(ctx: Context, credits: Credits) -> bool:
     return gain.ci is not None and gain.ci[0] > 0
 
 
-def _found(ctx: Context, strong: tuple[str, ...], there: Bools, listed: Ints) -> LabelNoise:
-    """Summarize the `listed` keys to check. Among the items `there` (n,), give their share of kept and flagged items."""
-    flagged = np.isin(np.arange(len(there)), listed).astype(np.float64)
-    every, kept, removed = (
-        Quantity.of(ctx.parts.rate(flagged, there & of)) for of in (True, ctx.parts.kept, ctx.parts.flagged)
+def _found(ctx: Context, strong: tuple[str, ...], answered: Bools, listed: Ints) -> LabelNoise:
+    """Summarize the `listed` keys to check. Among the items `answered` (n,), give their share of kept and flagged items."""
+    flagged = np.isin(np.arange(len(answered)), listed).astype(np.float64)
+    overall, kept, removed = (
+        Quantity.from_rate(ctx.parts.rate(flagged, answered & split))
+        for split in (True, ctx.parts.kept, ctx.parts.flagged)
     )
     return LabelNoise(
         strong=strong,
-        n=int(np.count_nonzero(there)),
-        flagged=every,
+        n=int(np.count_nonzero(answered)),
+        flagged=overall,
         in_kept=kept,
         in_flagged=removed,
         items=tuple(ctx.index.items[i] for i in listed[:LISTED].tolist()),
@@ -165,22 +170,26 @@ def _found(ctx: Context, strong: tuple[str, ...], there: Bools, listed: Ints) ->
 
 
 def _full(credits: Mapping[str, Credits]) -> dict[str, Floats]:
-    return {name: won for name, of in credits.items() if (won := of.get("full")) is not None}
+    return {
+        name: credit for name, credits_of in credits.items() if (credit := credits_of.get("full")) is not None
+    }
 
 
-def corrected_item_total(won: Floats) -> Floats:
+def corrected_item_total(credit: Floats) -> Floats:
     """Correlate the models' credit on each item with their mean credit on all others. The result is (n,), NaN
-    if either does not vary. `won` (n, m) has the credits of m models, NaN if unanswered."""
-    there = ~np.isnan(won)
-    n, won = there.sum(axis=1, keepdims=True), np.where(there, won, 0.0)
-    rest = (won.sum(axis=0) - won) / np.maximum(there.sum(axis=0) - there, 1)
+    if either does not vary. `credit` (n, m) has the credits of m models, NaN if unanswered."""
+    answered = ~np.isnan(credit)
+    n, credit = answered.sum(axis=1, keepdims=True), np.where(answered, credit, 0.0)
+    others = (credit.sum(axis=0) - credit) / np.maximum(answered.sum(axis=0) - answered, 1)
 
     def deviations(x: Floats) -> Floats:
-        return np.where(there, x - np.where(there, x, 0.0).sum(axis=1, keepdims=True) / np.maximum(n, 1), 0.0)
+        return np.where(
+            answered, x - np.where(answered, x, 0.0).sum(axis=1, keepdims=True) / np.maximum(n, 1), 0.0
+        )
 
-    a, b = deviations(won), deviations(rest)
-    size = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    return np.where(size > ROUNDING, (a * b).sum(axis=1) / np.maximum(size, ROUNDING), np.nan)
+    a, b = deviations(credit), deviations(others)
+    norm = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    return np.where(norm > ROUNDING, (a * b).sum(axis=1) / np.maximum(norm, ROUNDING), np.nan)
 
 
 def information(difficulty: Floats, total: Floats) -> Floats:
@@ -228,29 +237,29 @@ def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]
     The precision is the share of planted keys on such lists, on copies of the set in which 5 % of the keys are made wrong.
     It is a lower bound at this share, because keys that are wrong in the set itself count as right.
     """
-    n, rng, found = round(PLANTED * len(key)), np.random.default_rng(0), list[float]()
-    most = min(MOST_KEYS, n)
+    n, rng, precisions = round(PLANTED * len(key)), np.random.default_rng(0), list[float]()
+    length = min(MOST_KEYS, n)
     for _ in range(DRAWS if n else 0):
         planted, wrong = rng.choice(len(key), n, replace=False), key.copy()
         wrong[planted] = (key[planted] + rng.integers(1, k[planted])) % k[planted]
-        listed = np.argsort(-key_doubt(votes, wrong)[0], kind="stable")[:most]
-        found.append(float(np.isin(listed, planted).mean()))
+        listed = np.argsort(-key_doubt(votes, wrong)[0], kind="stable")[:length]
+        precisions.append(float(np.isin(listed, planted).mean()))
     doubt = key_doubt(votes, key)[0]
-    top = np.argsort(-doubt, kind="stable")[:most]
-    if not found:
+    top = np.argsort(-doubt, kind="stable")[:length]
+    if not precisions:
         return KeysToCheck(planted=PLANTED, precision=Quantity(n=0)), top[:0]
-    value, ci = float(np.mean(found)), interval(np.array(found))
-    keys = KeysToCheck(planted=PLANTED, precision=Quantity(value=value, n=most, ci=ci))
+    value, ci = float(np.mean(precisions)), interval(np.array(precisions))
+    keys = KeysToCheck(planted=PLANTED, precision=Quantity(value=value, n=length, ci=ci))
     return keys, top[doubt[top] > 0] if value >= LEAST_PRECISION else top[:0]
 
 
-def _kr20(won: Floats) -> Quantity:
+def _kr20(credit: Floats) -> Quantity:
     """Return the reliability of the models' scores on the items that every model answered (Kuder-Richardson formula 20)."""
-    whole = won[~np.isnan(won).any(axis=1)]
-    n, spread = len(whole), float(whole.sum(axis=0).var()) if len(whole) else 0.0
+    complete = credit[~np.isnan(credit).any(axis=1)]
+    n, spread = len(complete), float(complete.sum(axis=0).var()) if len(complete) else 0.0
     if n < 2 or spread <= ROUNDING:
         return Quantity(n=n)
-    return Quantity(value=n / (n - 1) * (1 - float(whole.var(axis=1).sum()) / spread), n=n)
+    return Quantity(value=n / (n - 1) * (1 - float(complete.var(axis=1).sum()) / spread), n=n)
 
 
 def _counts(picks: Ints, width: int) -> Ints:
@@ -258,4 +267,4 @@ def _counts(picks: Ints, width: int) -> Ints:
 
 
 def _words(counts: Ints, k: Ints) -> list[str]:
-    return [" ".join(map(str, of[:n])) for of, n in zip(counts.tolist(), k.tolist(), strict=True)]
+    return [" ".join(map(str, row[:n])) for row, n in zip(counts.tolist(), k.tolist(), strict=True)]

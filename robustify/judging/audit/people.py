@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from robustify.base.arrays import Bools, Floats
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, Notice
 from robustify.base.files import text_lines
 from robustify.judging.evidence import TEXTUAL
 from robustify.judging.stats.intervals import Interval, Rate, agreement, rate
@@ -39,7 +39,11 @@ def labels_of_people(path: Path) -> dict[str, bool | None]:
         if item and label in LABELS:
             votes.setdefault(item, Counter())[label == "shortcut"] += 1
         else:
-            faults.append(f"{path}:{number}: not a label. Expected ITEM,shortcut or ITEM,not.")
+            faults.append(
+                Notice(
+                    f"{path}:{number}: not a label. Expected ITEM,shortcut or ITEM,not.", code="invalid-label"
+                )
+            )
     if faults:
         raise DataError.gather(faults)
     return {item: None if n[True] == n[False] else n[True] > n[False] for item, n in votes.items()}
@@ -53,21 +57,22 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     the run, or all labels are equal.
     """
     by_item = {row["item"]: row for row in rows}
-    known = {item: label for item, label in labels.items() if item in by_item and label is not None}
-    if len(set(known.values())) < 2:
+    usable = {item: label for item, label in labels.items() if item in by_item and label is not None}
+    if len(set(usable.values())) < 2:
         raise DataError(
-            f"labels: {len(known)} of {len(labels)} labels are for items of this run, with {len(set(known.values()))} "
-            "distinct values. Label at least one item `shortcut` and one `not`."
+            f"labels: {len(usable)} of {len(labels)} labels are for items of this run, with {len(set(usable.values()))} "
+            "distinct values. Label at least one item `shortcut` and one `not`.",
+            code="labels-of-one-kind",
         )
-    there = [by_item[item] for item in known]
-    people = np.array(list(known.values()))
+    labelled = [by_item[item] for item in usable]
+    is_shortcut = np.array(list(usable.values()))
     decided = [
         (LABELS[label], LABELS[row["verdict"] == "flagged"])
-        for row, label in zip(there, people.tolist(), strict=True)
+        for row, label in zip(labelled, is_shortcut.tolist(), strict=True)
         if row["verdict"] != "undecided"
     ]
     # Only a pick that is the key has a probability of a shortcut. A run without texts shows no key.
-    hits = [row if row.get("p_shortcut") is not None else {} for row in there]
+    hits = [row if row.get("p_shortcut") is not None else {} for row in labelled]
     cues = sorted({cue for row in hits for cue in row.get("adds", {})})
     adds = np.array([[row.get("adds", {}).get(cue, 0.0) for cue in cues] for row in hits])
     textual = np.array([cue in TEXTUAL for cue in cues], dtype=bool)
@@ -75,22 +80,22 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
         "W": _column(row.get("p_pick") or 0.0 for row in hits),
         "surface": adds[:, textual].sum(axis=1),
         "models": adds[:, ~textual].sum(axis=1),
-        "p_key": _column(row.get("p_key") for row in there),
+        "p_key": _column(row.get("p_key") for row in labelled),
     }
-    for kind in sorted({kind for row in there for kind in row.get("likeness", ())}):
-        columns[f"not_inferred_by_{kind}"] = 1 - _column(row["likeness"][kind] for row in there)
+    for kind in sorted({kind for row in labelled for kind in row.get("likeness", ())}):
+        columns[f"not_inferred_by_{kind}"] = 1 - _column(row["likeness"][kind] for row in labelled)
     return {
-        "n": len(there),
-        "people": rate(people.astype(np.float64)).json(),
+        "n": len(labelled),
+        "people": rate(is_shortcut.astype(np.float64)).json(),
         "left_out": {
             "not_in_run": len(set(labels) - set(by_item)),
             "people_even": sum(label is None for label in labels.values()),
-            "undecided": len(there) - len(decided),
+            "undecided": len(labelled) - len(decided),
         },
         "verdict": agreement([mine for mine, _ in decided], [v for _, v in decided], LABELS).json(),
         "rankings": {
-            **{name: _ranking(x, people) for name, x in columns.items() if name == "W" or x.any()},
-            **{cue: _ranking(column, people) for cue, column in zip(cues, adds.T, strict=True)},
+            **{name: _ranking(x, is_shortcut) for name, x in columns.items() if name == "W" or x.any()},
+            **{cue: _ranking(column, is_shortcut) for cue, column in zip(cues, adds.T, strict=True)},
         },
     }
 
@@ -100,31 +105,34 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
 
     Newcombe (2006, method 5): score-type bounds with the variance of Hanley and McNeil (1982), never of zero width.
     """
-    above, below = score[positive], np.sort(score[~positive])
-    less, upto = np.searchsorted(below, above, "left"), np.searchsorted(below, above, "right")
-    m, n = len(above), len(below)
-    found = float((less + upto).sum()) / (2 * m * n)
-    half = (m + n) / 2 - 1
+    positives, negatives = score[positive], np.sort(score[~positive])
+    n_less, n_at_most = (
+        np.searchsorted(negatives, positives, "left"),
+        np.searchsorted(negatives, positives, "right"),
+    )
+    m, n = len(positives), len(negatives)
+    area = float((n_less + n_at_most).sum()) / (2 * m * n)
+    half_n = (m + n) / 2 - 1
 
     def beyond(theta: float) -> float:
-        unequal = half * (1 - theta) / (2 - theta) + half * theta / (1 + theta)
-        spread = theta * (1 - theta) * (1 + unequal) / (m * n)
-        return abs(theta - found) - _Z * math.sqrt(max(spread, 0.0))
+        unequal = half_n * (1 - theta) / (2 - theta) + half_n * theta / (1 + theta)
+        variance = theta * (1 - theta) * (1 + unequal) / (m * n)
+        return abs(theta - area) - _Z * math.sqrt(max(variance, 0.0))
 
     def end(outside: float) -> float:
         if beyond(outside) <= 0:
             return outside
         # Start just inside, because the variance is 0 at 0 and 1 and a perfect ranking would be its own root.
-        return float(brentq(beyond, found + 1e-12 * (outside - found), outside, xtol=1e-15))
+        return float(brentq(beyond, area + 1e-12 * (outside - area), outside, xtol=1e-15))
 
-    return found, (end(0.0), end(1.0))
+    return area, (end(0.0), end(1.0))
 
 
-def _ranking(score: Floats, people: Bools) -> dict[str, Any]:
-    there = ~np.isnan(score)
-    n = int(there.sum())
-    one_kind = len(set(people[there].tolist())) < 2
-    value, ci = (None, None) if one_kind else auroc(score[there], people[there])
+def _ranking(score: Floats, is_shortcut: Bools) -> dict[str, Any]:
+    scored = ~np.isnan(score)
+    n = int(scored.sum())
+    one_kind = len(set(is_shortcut[scored].tolist())) < 2
+    value, ci = (None, None) if one_kind else auroc(score[scored], is_shortcut[scored])
     return {"auroc": Rate(value, n, ci).json()}
 
 

@@ -19,8 +19,8 @@ from robustify.judging.audit.auditor import (
     AuditRate,
     FreshProbe,
     Kept,
-    audited,
-    everything,
+    all_answered,
+    audit_rate,
     kept_by,
 )
 from robustify.judging.baselines.heuristics import SEES_STEM, heuristic_scores
@@ -61,8 +61,8 @@ def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
 def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the accuracy on kept items of each model that answered the screen without voting."""
     votes, rules = ctx.votes, ctx.rules.screen
-    asked = models_asked(ctx.answers, VIEW_OF[rules.mode], votes.template)
-    names = tuple(model for model in asked if model not in votes.voters)
+    models = models_asked(ctx.answers, VIEW_OF[rules.mode], votes.template)
+    names = tuple(model for model in models if model not in votes.voters)
     if names and votes.template is not None:
         changes = {"criterion": "unanimous", "voters": names, "template": votes.template}
         best = cast_votes(ctx.answers, rules.model_copy(update=changes), ctx.index).best
@@ -82,9 +82,11 @@ def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 
 def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
-    every = everything(ctx.index)
-    found, before = (audited(best[part.mask], part, ctx.parts.groups_of(part.mask)) for part in (kept, every))
-    return AuditorRates(kind, name, found, kind in ("non_voter", "encoder"), before=before)
+    all_items = all_answered(ctx.index)
+    after, before = (
+        audit_rate(best[part.mask], part, ctx.parts.groups_of(part.mask)) for part in (kept, all_items)
+    )
+    return AuditorRates(kind, name, after, kind in ("non_voter", "encoder"), before=before)
 
 
 def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
@@ -93,24 +95,26 @@ def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     if first_template(ctx.answers, HEURISTIC) is None or not len(kept.key):
         return
     # Copies of an item are not independent evidence.
-    alone = np.zeros_like(kept.mask)
-    alone[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
-    could = np.zeros((len(alone), kept.open.shape[1]), dtype=bool)
-    could[kept.mask] = kept.open
-    scores = heuristic_scores(ctx.answers, ctx.in_table(alone), ctx.in_table(could), ctx.table_groups)
+    representatives = np.zeros_like(kept.mask)
+    representatives[np.flatnonzero(kept.mask)[probe.first(kept)]] = True
+    possible_keys = np.zeros((len(representatives), kept.open.shape[1]), dtype=bool)
+    possible_keys[kept.mask] = kept.open
+    scores = heuristic_scores(
+        ctx.answers, ctx.in_table(representatives), ctx.in_table(possible_keys), ctx.table_groups
+    )
     rows = {
         name: Score.model_validate(row) for name, row in scores.items() if row["n"] and name not in SEES_STEM
     }
     if not rows:
         return
-    name, row = min(rows.items(), key=lambda one: (one[1].p_holm or 0.0, one[1].p or 0.0))
+    name, row = min(rows.items(), key=lambda entry: (entry[1].p_holm or 0.0, entry[1].p or 0.0))
     result = AuditRate(Rate(row.value, row.n or 0, row.ci), row.expected, row.chance, p=row.p_holm)
     yield AuditorRates("heuristic", name, result, not task.fitted)
 
 
 def fresh_probe(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the accuracy of a probe fitted on the kept items alone, if there are enough of them."""
-    fresh = task.probe.of(task.kept)
+    fresh = task.probe.audit(task.kept)
     if fresh is not None:
         yield AuditorRates("probe", "probe", fresh, not task.fitted)
 
@@ -136,17 +140,17 @@ def residual(ctx: Context) -> Residual:
     state, reasons = audit_state(auditors, chance, margin)
     if fitted:
         reasons.append(Reason.of("probe_voted"))
-    of_kind: dict[str, dict[str, AuditorResult]] = {}
-    for one in auditors:
-        kind = one.kind if one.kind in get_args(AuditorKind) else "others"
-        of_kind.setdefault(kind, {})[one.name] = one.entry()
+    entries: dict[str, dict[str, AuditorResult]] = {}
+    for rates in auditors:
+        kind = rates.kind if rates.kind in get_args(AuditorKind) else "others"
+        entries.setdefault(kind, {})[rates.name] = rates.entry()
     return Residual(
-        leave_one_out=of_kind.get("leave_one_out", {}),
-        non_voters=of_kind.get("non_voter", {}),
-        heuristics=of_kind.get("heuristic"),
-        probe=next(iter(of_kind.get("probe", {}).values()), None),
-        encoder=next(iter(of_kind.get("encoder", {}).values()), None),
-        others=of_kind.get("others"),
+        leave_one_out=entries.get("leave_one_out", {}),
+        non_voters=entries.get("non_voter", {}),
+        heuristics=entries.get("heuristic"),
+        probe=next(iter(entries.get("probe", {}).values()), None),
+        encoder=next(iter(entries.get("encoder", {}).values()), None),
+        others=entries.get("others"),
         probe_voted=fitted,
         chance=chance,
         margin=margin,
@@ -167,16 +171,16 @@ def audit_state(
     answered = [a for a in auditors if a.audit.rate.n]
     if chance is None or not answered:
         return "not evaluated", [Reason.of("no_item_kept" if chance is None else "no_auditor")]
-    against = [a for a in answered if _prevents_passing(a, chance, margin)]
+    preventing = [a for a in answered if _prevents_passing(a, chance, margin)]
     independent = [a for a in answered if a.independent and a.kind != "heuristic"]
     # An auditor below chance would not reveal a shortcut: it learnt to avoid the keys.
     vouching = [
         a for a in independent if a.audit.bounds()[1] >= a.audit.limit(chance) and a.audit.could_see(margin)
     ]
-    if vouching and not against:
-        most = max(a.audit.bounds()[1] - a.audit.limit(chance) for a in answered if a.kind != "heuristic")
+    if vouching and not preventing:
+        largest = max(a.audit.bounds()[1] - a.audit.limit(chance) for a in answered if a.kind != "heuristic")
         below = Reason.of(
-            "below_margin", auditors=len(answered), margin=margin, most=math.ceil(1000 * most) / 1000
+            "below_margin", auditors=len(answered), margin=margin, most=math.ceil(1000 * largest) / 1000
         )
         power = (
             Reason.of(
@@ -190,13 +194,13 @@ def audit_state(
         alarms.sort(key=lambda a: a.audit.limit(chance) - a.audit.bounds(1 - level)[0])
         return "failed", [_above_chance(a, chance, level) for a in alarms]
     reasons = []
-    for a in against:
+    for a in preventing:
         limit = a.audit.limit(chance) + (0 if a.kind == "heuristic" else margin)
-        found = {"high": a.audit.bounds()[1], "limit": limit, "p": a.audit.p}
-        reasons.append(Reason.of("not_below_margin", **a.reason(), **found))
+        measured = {"high": a.audit.bounds()[1], "limit": limit, "p": a.audit.p}
+        reasons.append(Reason.of("not_below_margin", **a.reason(), **measured))
     if not independent:
         return "not evaluated", [Reason.of("no_independent_auditor"), *reasons]
-    blind = [a for a in independent if not vouching and a not in against]
+    blind = [a for a in independent if not vouching and a not in preventing]
     unseen = [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in blind]
     return "not evaluated", reasons + unseen
 
@@ -210,7 +214,7 @@ def _prevents_passing(a: AuditorRates, chance: float, margin: float) -> bool:
 
 def _above_chance(a: AuditorRates, chance: float, level: float) -> Reason:
     audit = a.audit
-    found: dict[str, ReasonValue] = {
+    params: dict[str, ReasonValue] = {
         "low": audit.bounds(1 - level)[0],
         "limit": audit.limit(chance),
         "even": chance if audit.even is None else audit.even,
@@ -218,4 +222,4 @@ def _above_chance(a: AuditorRates, chance: float, level: float) -> Reason:
         "p": audit.p,
         "refits": audit.refits,
     }
-    return Reason.of("above_chance", **a.reason(), **found)
+    return Reason.of("above_chance", **a.reason(), **params)

@@ -19,7 +19,7 @@ from robustify.judging.baselines.option_texts import (
     DIGIT,
     LETTER,
     PUNCTUATION,
-    Options,
+    OptionTexts,
     Vocabulary,
     chunks,
     summed,
@@ -49,11 +49,11 @@ def matrix(items: Sequence[Item]) -> Floats:
     raw, k = amounts(items), np.array([item.k for item in items], dtype=np.int64)
     if not len(raw):
         return np.zeros((0, 2 * len(NAMES)))
-    beyond = raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0)
-    spread = np.sqrt(np.mean(beyond**2, axis=0))
-    found = np.hstack([standardised(raw, k), beyond / np.where(spread > ROUNDING, spread, np.inf)])
-    found.flags.writeable = False
-    return found
+    deviations = raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0)
+    scale = np.sqrt(np.mean(deviations**2, axis=0))
+    features = np.hstack([standardised(raw, k), deviations / np.where(scale > ROUNDING, scale, np.inf)])
+    features.flags.writeable = False
+    return features
 
 
 def amounts(items: Sequence[Item]) -> Floats:
@@ -61,20 +61,20 @@ def amounts(items: Sequence[Item]) -> Floats:
     return np.concatenate([np.empty((0, len(NAMES))), *map(_amounts, chunks(items))])
 
 
-def _amounts(options: Options) -> Floats:
-    row, word = options.words
+def _amounts(options: OptionTexts) -> Floats:
+    row, words = options.words
     vocabulary, classes, count = options.vocabulary, options.classes, len(options.texts)
-    n = np.maximum(np.bincount(row, minlength=count), 1)
-    lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))[word]
-    first = np.flatnonzero(np.diff(row, prepend=-1))
+    n_words = np.maximum(np.bincount(row, minlength=count), 1)
+    lengths = np.fromiter(map(len, vocabulary), np.int64, len(vocabulary))[words]
+    first_words = np.flatnonzero(np.diff(row, prepend=-1))
     longest, article = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
     np.maximum.at(longest, row, lengths)
-    article[row[first]] = vocabulary.among(ARTICLES)[word[first]]
+    article[row[first_words]] = vocabulary.among(ARTICLES)[words[first_words]]
     log1p = np.array([math.log1p(x) for x in range(1 + int(options.chars.max(initial=0)))])
     columns = [
         log1p[options.chars],
         log1p[options.split],
-        np.bincount(row, weights=lengths, minlength=count) / n,
+        np.bincount(row, weights=lengths, minlength=count) / n_words,
         longest,
         classes[DIGIT],
         options.numbers,
@@ -82,7 +82,7 @@ def _amounts(options: Options) -> Floats:
         options.hedges,
         options.absolutes,
         options.count_of(NEGATIONS),
-        options.count_of(FUNCTION_WORDS) / n,
+        options.count_of(FUNCTION_WORDS) / n_words,
         classes[COMMA],
         classes[PUNCTUATION],
         classes[BRACKET],
@@ -90,37 +90,41 @@ def _amounts(options: Options) -> Floats:
         options.capital_first,
         classes[CAPITAL] / np.maximum(classes[LETTER], 1),
         article,
-        1 - np.bincount(options.sets[0], minlength=count) / n,
+        1 - np.bincount(options.sets[0], minlength=count) / n_words,
         options.points,
         *_contrasts(options),
     ]
     return np.column_stack(columns).astype(np.float64)
 
 
-def _contrasts(options: Options) -> Iterator[npt.NDArray[np.generic]]:
+def _contrasts(options: OptionTexts) -> Iterator[npt.NDArray[np.generic]]:
     """Yield the features that compare each option with the other options of its item (c,)."""
-    others, there, k = options.others, options.there, np.repeat(options.k, options.k)
+    others, mask, k = options.others, options.mask, np.repeat(options.k, options.k)
     like = np.where(others, options.likeness, 0.0)
-    total = summed(like)
+    likeness_sum = summed(like)
     # A sum of two numbers is rounded once. `fsum` does the same for longer sums.
-    many = (like > 0).sum(axis=2) > 2
-    total[many] = [math.fsum(row) for row in like[many].tolist()]
-    yield total[there] / (k - 1)
-    yield np.where(others, options.likeness, -1.0).max(axis=2, initial=-1.0)[there]
+    is_long_sum = (like > 0).sum(axis=2) > 2
+    likeness_sum[is_long_sum] = [math.fsum(row) for row in like[is_long_sum].tolist()]
+    yield likeness_sum[mask] / (k - 1)
+    yield np.where(others, options.likeness, -1.0).max(axis=2, initial=-1.0)[mask]
     sizes = np.broadcast_to(options.padded(options.chars)[:, None, :], others.shape)
-    most = int(options.chars.max(initial=0))
-    yield _log_ratio(options.chars, np.where(others, sizes, -1).max(axis=2, initial=-1)[there])
-    yield _log_ratio(options.chars, np.where(others, sizes, most).min(axis=2, initial=most)[there])
-    cased = [choice.casefold().split() or [""] for one in options.choices for choice in one]
+    longest = int(options.chars.max(initial=0))
+    yield _log_ratio(options.chars, np.where(others, sizes, -1).max(axis=2, initial=-1)[mask])
+    yield _log_ratio(options.chars, np.where(others, sizes, longest).min(axis=2, initial=longest)[mask])
+    choice_words = [choice.casefold().split() or [""] for choices in options.choices for choice in choices]
     for end in (0, -1):
-        number = Vocabulary()
-        word = options.padded(np.array([number[parts[end]] for parts in cased], dtype=np.int64))
-        yield ((word[:, :, None] == word[:, None, :]) & others).sum(axis=2)[there]
-    plain = [[folded(choice) for choice in one] for one in options.choices]
-    found = [sum(bool(b) and b in a for b in one) - bool(a) for one in plain for a in one]
-    yield np.array(found, dtype=np.int64)
+        vocabulary = Vocabulary()
+        end_words = options.padded(
+            np.array([vocabulary[parts[end]] for parts in choice_words], dtype=np.int64)
+        )
+        yield ((end_words[:, :, None] == end_words[:, None, :]) & others).sum(axis=2)[mask]
+    folded_texts = [[folded(choice) for choice in choices] for choices in options.choices]
+    n_contained = [
+        sum(bool(b) and b in a for b in choices) - bool(a) for choices in folded_texts for a in choices
+    ]
+    yield np.array(n_contained, dtype=np.int64)
     yield options.oddness
-    yield np.array([far for one in plain for far in _distance_from_middle(one)])
+    yield np.array([distance for choices in folded_texts for distance in _distance_from_middle(choices)])
     yield options.outer_space
     yield from options.odd.T
 
@@ -143,8 +147,8 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
 
 def first_numbers(texts: Sequence[str]) -> list[float]:
     """Return the first number of each text, or NaN if there is none or it has several points."""
-    found = ((match[0] if (match := NUMBER.search(text)) else "..") for text in texts)
-    return [float(number.replace(",", "")) if number.count(".") < 2 else math.nan for number in found]
+    numbers = ((match[0] if (match := NUMBER.search(text)) else "..") for text in texts)
+    return [float(number.replace(",", "")) if number.count(".") < 2 else math.nan for number in numbers]
 
 
 def standardised(raw: Floats, k: Ints) -> Floats:
@@ -153,5 +157,5 @@ def standardised(raw: Floats, k: Ints) -> Floats:
     size = k[:, None].astype(np.float64)
     centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)
     spread = np.sqrt(np.add.reduceat(centred**2, starts) / size)
-    alive = spread > ROUNDING
-    return np.asarray(centred * np.repeat(alive / np.where(alive, spread, 1.0), k, axis=0))
+    varies = spread > ROUNDING
+    return np.asarray(centred * np.repeat(varies / np.where(varies, spread, 1.0), k, axis=0))

@@ -15,7 +15,7 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import MOST, Item
 from robustify.items.scoring import best, picks
 from robustify.judging.baselines.near_duplicates import numbered_groups
-from robustify.judging.baselines.option_texts import Options, chunks
+from robustify.judging.baselines.option_texts import OptionTexts, chunks
 from robustify.judging.stats.intervals import clusters, shared_rate
 from robustify.judging.stats.tests import LATTICE, LEAST_LATTICE_P, holm, independent_draws, lattice_tail
 
@@ -47,9 +47,9 @@ class Heuristic:
     fitted: bool = False
     sees_stem: bool = False
 
-    def numbers(self, of: Surface) -> Floats:
+    def numbers(self, columns: Surface) -> Floats:
         """Return the value of each choice (c,). The rule picks the largest."""
-        return np.asarray(-of[self.column] if self.least else of[self.column], dtype=np.float64)
+        return np.asarray(-columns[self.column] if self.least else columns[self.column], dtype=np.float64)
 
 
 HEURISTICS: tuple[Heuristic, ...] = (
@@ -92,12 +92,12 @@ def surface(items: Sequence[Item], columns: Sequence[str] = _COLUMNS) -> Surface
 
 def _surfaces(items: Sequence[Item], columns: Sequence[str] = _COLUMNS) -> Iterator[Surface]:
     """Yield the columns of `surface` chunk by chunk. If there are no items, yield one empty chunk."""
-    there = np.bincount([item.key for item in items], minlength=MOST)
-    for part in chunks(items) if items else [Options(())]:
-        found = {name: getattr(part, name) for name in columns}
-        k = found["k"]
+    keys_at_position = np.bincount([item.key for item in items], minlength=MOST)
+    for options in chunks(items) if items else [OptionTexts(())]:
+        values = {name: getattr(options, name) for name in columns}
+        k = values["k"]
         position = np.arange(int(k.sum())) - np.repeat(np.cumsum(k) - k, k)
-        yield {**found, "position": position.astype(np.float64), "keys_there": there[position]}
+        yield {**values, "position": position.astype(np.float64), "keys_there": keys_at_position[position]}
 
 
 def guess(items: Sequence[Item]) -> "Answers":
@@ -107,30 +107,32 @@ def guess(items: Sequence[Item]) -> "Answers":
     from robustify.items.answer_columns import SCHEMA
     from robustify.items.answers import Answers
 
-    of, n = surface(items), len(items)
-    stops = pa.array(np.append(0, np.cumsum(of["k"])), type=pa.int32())
-    none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
+    columns, n = surface(items), len(items)
+    stops = pa.array(np.append(0, np.cumsum(columns["k"])), type=pa.int32())
+    empty = pa.ListArray.from_arrays(
+        pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32())
+    )
     shared = {
         "item": pa.array([item.id for item in items], type=pa.string()),
         "view": pa.repeat(VIEW, n),
-        "order": pa.ListArray.from_arrays(stops, pa.array(of["position"], type=pa.int16())),
+        "order": pa.ListArray.from_arrays(stops, pa.array(columns["position"], type=pa.int16())),
         "template": pa.repeat(TEMPLATE, n),
-        "key": pa.array(of["key"], type=pa.int16()),
-        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), none),
+        "key": pa.array(columns["key"], type=pa.int16()),
+        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), empty),
         "error": pa.nulls(n, pa.string()),
     }
     tables = []
-    for h in HEURISTICS:
-        won, pick, tie = _credit(h, of)
-        columns = {
+    for rule in HEURISTICS:
+        credit, pick, tie = _credit(rule, columns)
+        row_columns = {
             **shared,
-            "model": pa.repeat(h.name, n),
+            "model": pa.repeat(rule.name, n),
             "pick": pa.array(pick, type=pa.int16()),
-            "correct": pa.array(won, type=pa.float64()),
-            "scores": pa.ListArray.from_arrays(stops, pa.array(h.numbers(of))),
+            "correct": pa.array(credit, type=pa.float64()),
+            "scores": pa.ListArray.from_arrays(stops, pa.array(rule.numbers(columns))),
             "tie": pa.array(tie, type=pa.int16()),
         }
-        tables.append(Answers(pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)))
+        tables.append(Answers(pa.table([row_columns[name] for name in SCHEMA.names], schema=SCHEMA)))
     return Answers.concat(tables)
 
 
@@ -148,46 +150,48 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
         *(np.zeros((len(HEURISTICS), n), kind) for kind in (np.uint8, bool)),
     )
     start = 0
-    for part in _surfaces(items):
-        to = slice(start, start := start + len(part["k"]))
-        sizes[to] = part["k"]
-        for at, h in enumerate(HEURISTICS):
-            won, _, ties[at, to] = _credit(h, part)
-            hits[at, to] = won > 0
+    for chunk in _surfaces(items):
+        rows = slice(start, start := start + len(chunk["k"]))
+        sizes[rows] = chunk["k"]
+        for h, rule in enumerate(HEURISTICS):
+            credit, _, ties[h, rows] = _credit(rule, chunk)
+            hits[h, rows] = credit > 0
     k = sizes.astype(np.int64)
     chance = (
-        math.fsum(count / size for size, count in enumerate(np.bincount(k).tolist()) if count) / n
+        math.fsum(count / options for options, count in enumerate(np.bincount(k).tolist()) if count) / n
         if n
         else None
     )
-    found: dict[str, dict[str, object]] = {}
+    scores: dict[str, dict[str, object]] = {}
     p: dict[str, float] = {}
-    for h, own, hit in zip(HEURISTICS, ties, hits, strict=True):
-        tie = own.astype(np.int64)
-        won = hit / tie
-        p[h.name] = _corrected(h.name, credit_p(math.fsum(won), tie, k, groups=groups), k)
-        shared = int(np.count_nonzero(tie > 1))
-        found[h.name] = {**shared_rate(won, tie, k, groups).json(), "ties": shared, "p": p[h.name]}
+    for rule, rule_ties, rule_hits in zip(HEURISTICS, ties, hits, strict=True):
+        tie = rule_ties.astype(np.int64)
+        credit = rule_hits / tie
+        p[rule.name] = _corrected(rule.name, credit_p(math.fsum(credit), tie, k, groups=groups), k)
+        n_tied = int(np.count_nonzero(tie > 1))
+        scores[rule.name] = {**shared_rate(credit, tie, k, groups).json(), "ties": n_tied, "p": p[rule.name]}
     for name, corrected in _by_holm(p).items():
-        found[name]["p_holm"] = corrected
-    with_question = {name: found.pop(name) for name in sorted(SEES_STEM)}
-    whole = {"n": n, "groups": clusters(n, groups), "chance_accuracy": chance}
-    return {**whole, "heuristics": found, "with_question": with_question}
+        scores[name]["p_holm"] = corrected
+    with_question = {name: scores.pop(name) for name in sorted(SEES_STEM)}
+    counts = {"n": n, "groups": clusters(n, groups), "chance_accuracy": chance}
+    return {**counts, "heuristics": scores, "with_question": with_question}
 
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
     """Return the credit that each named heuristic earns on each item (n,). Ties share it."""
-    rules = [h for h in HEURISTICS if h.name in names]
-    of = surface(items, [name for name in _COLUMNS if name in ("k", "key", *(h.column for h in rules))])
-    return {h.name: _credit(h, of)[0] for h in rules}
+    rules = [rule for rule in HEURISTICS if rule.name in names]
+    columns = surface(
+        items, [name for name in _COLUMNS if name in ("k", "key", *(rule.column for rule in rules))]
+    )
+    return {rule.name: _credit(rule, columns)[0] for rule in rules}
 
 
-def _credit(h: Heuristic, of: Surface) -> tuple[Floats, Ints, Ints]:
+def _credit(rule: Heuristic, columns: Surface) -> tuple[Floats, Ints, Ints]:
     """Apply a rule to each item, and return its credit, its pick, and the number of tied choices, each (n,)."""
-    k = of["k"]
+    k = columns["k"]
     padded = np.full((len(k), int(k.max(initial=0))), np.nan)
-    padded[np.arange(padded.shape[1]) < k[:, None]] = h.numbers(of)
-    return picks(padded, of["key"], k)
+    padded[np.arange(padded.shape[1]) < k[:, None]] = rule.numbers(columns)
+    return picks(padded, columns["key"], k)
 
 
 def heuristic_scores(
@@ -206,11 +210,13 @@ def heuristic_scores(
     names = [model for view, model, _ in answers.askings() if view == VIEW]
     blocks = {name: answers.block(VIEW, name) for name in names}
     kept = {name: block.where(keep[block.item] & (block.pick >= 0)) for name, block in blocks.items()}
-    free = {name: _possible_keys(block, could) for name, block in kept.items()}
+    possible = {name: _possible_keys(block, could) for name, block in kept.items()}
     own = {name: None if groups is None else groups[block.item] for name, block in kept.items()}
     p = {
-        name: _corrected(name, credit_p(float(block.correct.sum()), block.tie, of, hit, own[name]), block.k)
-        for (name, block), (hit, of) in zip(kept.items(), free.values(), strict=True)
+        name: _corrected(
+            name, credit_p(float(block.correct.sum()), block.tie, n_possible, n_picked, own[name]), block.k
+        )
+        for (name, block), (n_picked, n_possible) in zip(kept.items(), possible.values(), strict=True)
         if len(block)
     }
     corrected = _by_holm(p)
@@ -219,7 +225,9 @@ def heuristic_scores(
             **shared_rate(block.correct, block.tie, block.k, own[name]).json(),
             "ties": int(np.count_nonzero(block.tie > 1)),
             "chance": float(np.mean(1 / block.k)) if len(block) else None,
-            "expected": float(np.mean(free[name][0] / (block.tie * free[name][1]))) if len(block) else None,
+            "expected": float(np.mean(possible[name][0] / (block.tie * possible[name][1])))
+            if len(block)
+            else None,
             "p": p.get(name),
             "p_holm": corrected.get(name),
         }
@@ -229,19 +237,19 @@ def heuristic_scores(
 
 def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
     """Correct p-values by Holm's method, separately for the rules that see only the options and for all others."""
-    blind, seeing = ([name for name in p if (name in SEES_STEM) == sees] for sees in (False, True))
-    corrected = (*holm([p[name] for name in blind]), *holm([p[name] for name in seeing]))
-    return dict(zip((*blind, *seeing), corrected, strict=True))
+    option_rules, stem_rules = ([name for name in p if (name in SEES_STEM) == sees] for sees in (False, True))
+    corrected = (*holm([p[name] for name in option_rules]), *holm([p[name] for name in stem_rules]))
+    return dict(zip((*option_rules, *stem_rules), corrected, strict=True))
 
 
 def _possible_keys(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
     """Count the choices of each row that could be the key: first those that the rule picks, then all."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
-    shared, there = best(block.scores, block.k), could[block.item]
-    wide = max(shared.shape[1], there.shape[1])
-    shared, there = (np.pad(x, ((0, 0), (0, wide - x.shape[1]))) for x in (shared, there))
-    return (shared & there).sum(axis=1), there.sum(axis=1)
+    shared, possible = best(block.scores, block.k), could[block.item]
+    width = max(shared.shape[1], possible.shape[1])
+    shared, possible = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (shared, possible))
+    return (shared & possible).sum(axis=1), possible.sum(axis=1)
 
 
 def _corrected(name: str, p: float, k: Ints) -> float:
@@ -249,23 +257,25 @@ def _corrected(name: str, p: float, k: Ints) -> float:
     return min(1.0, int(k.max(initial=1)) * p) if name in FITTED else p
 
 
-def credit_p(total: float, tie: Ints, k: Ints, hit: Ints | None = None, groups: Ints | None = None) -> float:
+def credit_p(
+    total: float, tie: Ints, k: Ints, picked: Ints | None = None, groups: Ints | None = None
+) -> float:
     """Return P(total credit >= `total`) if each item's key is any of k choices with equal probability.
 
     With `tie` and `k` (n,), the credit of an item is 1/tie with probability tie/k, otherwise 0. If only some choices can be
-    the key, `k` counts these, and `hit` (n,) counts those that share the pick. Items of one of the `groups` (n,) depend on
-    each other as much as possible (`independent_draws`). The result is exact on the lattice of the common denominator. A
+    the key, `k` counts these, and `picked` (n,) counts those that share the pick. Items of one of the `groups` (n,) depend
+    on each other as much as possible (`independent_draws`). The result is exact on the lattice of the common denominator. A
     lattice that is too large is replaced by a normal approximation. The result is at least 1e-12.
     """
     unit = math.lcm(*np.unique(tie).tolist())
     draws = independent_draws(
-        unit // np.maximum(tie, 1), (tie if hit is None else hit) / np.maximum(k, 1), groups
+        unit // np.maximum(tie, 1), (tie if picked is None else picked) / np.maximum(k, 1), groups
     )
-    size = sum(one.n * one.levels[-1] for one in draws if one.levels) + 1
+    size = sum(units.n * units.levels[-1] for units in draws if units.levels) + 1
     if size > LATTICE:
         from scipy.special import ndtr
 
-        mean, variance = (math.fsum(getattr(one, name) for one in draws) for name in ("mean", "variance"))
+        mean, variance = (math.fsum(getattr(units, name) for units in draws) for name in ("mean", "variance"))
         if variance <= 0:
             return 1.0
         return max(LEAST_LATTICE_P, float(ndtr(-(total * unit - mean) / math.sqrt(variance))))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from robustify.base.arrays import ROUNDING, Floats, Ints
 from robustify.base.texts import folded
 from robustify.items.item import Item, kept_for_last
-from robustify.judging.baselines.relatives import Parallels, joined, parallels, relatives
+from robustify.judging.baselines.relatives import Parallels, merge_groups, parallels, relatives
 from robustify.judging.baselines.wording import words_of
 from robustify.judging.stats.intervals import clusters
 
@@ -52,30 +52,34 @@ def independent_groups(items: Sequence[Item]) -> Ints:
     a, b, likeness = _alike(items)
     first: dict[str, int] = {}
     passages = [(first.setdefault(item.group, i), i) for i, item in enumerate(items) if item.group]
-    of, at = np.array(passages, dtype=np.int64).reshape(-1, 2).T
-    loose, near = (
-        _linked(len(items), np.append(a[likeness >= least], of), np.append(b[likeness >= least], at))
-        for least in (LOOSE, NEAR)
+    passage_first, passage_item = np.array(passages, dtype=np.int64).reshape(-1, 2).T
+    loose_group, near_group = (
+        _linked(
+            len(items),
+            np.append(a[likeness >= threshold], passage_first),
+            np.append(b[likeness >= threshold], passage_item),
+        )
+        for threshold in (LOOSE, NEAR)
     )
-    chained = np.bincount(loose, minlength=1)[loose] > LARGEST_GROUP * len(items)
-    found = np.where(chained, near, loose)
+    chained = np.bincount(loose_group, minlength=1)[loose_group] > LARGEST_GROUP * len(items)
+    group = np.where(chained, near_group, loose_group)
     # Copies have equal numbers and lengths, so that translations are sought among one of each.
-    once = np.unique(found)
-    one, other = parallel_items([items[i] for i in once.tolist()]).pairs
-    return _read_only(joined(found, once[one], once[other]))
+    representatives = np.unique(group)
+    pair_a, pair_b = parallel_items([items[i] for i in representatives.tolist()]).pairs
+    return _read_only(merge_groups(group, representatives[pair_a], representatives[pair_b]))
 
 
 def numbered_groups(items: Sequence[Item]) -> Ints | None:
     """Return the independent group of each item (n,), or None if every item stands alone. Of more than `MOST_GROUPED`
     items, only copies with the same texts are sought."""
-    found = equal_texts(items) if len(items) > MOST_GROUPED else independent_groups(items)
-    return found if clusters(len(found), found) < len(found) else None
+    group = equal_texts(items) if len(items) > MOST_GROUPED else independent_groups(items)
+    return group if clusters(len(group), group) < len(group) else None
 
 
 def equal_texts(items: Sequence[Item]) -> Ints:
     """Return one number for all items with the same texts, whatever the order of their choices (n,)."""
     starts = range(0, len(items), _COMPARED)
-    hashes = [unit_hashes(list(map(_content, items[at : at + _COMPARED]))) for at in starts]
+    hashes = [unit_hashes(list(map(_content, items[start : start + _COMPARED]))) for start in starts]
     return np.unique(np.concatenate([np.empty(0), *hashes]), return_inverse=True)[1].astype(np.int64)
 
 
@@ -84,7 +88,7 @@ def fold_groups(items: Sequence[Item]) -> Ints:
     """Group items that must share a fold, and return the index of the first item of each item's group (n,). These are the
     independent groups and relatives."""
     order = np.argsort(content_hashes(items), kind="stable")
-    return _read_only(joined(independent_groups(items), *relatives(items, order)))
+    return _read_only(merge_groups(independent_groups(items), *relatives(items, order)))
 
 
 @kept_for_last
@@ -109,27 +113,28 @@ def balanced_folds(group: Ints, content: Floats, folds: int, seed: int) -> Ints:
     """Assign items to folds of similar size, without splitting a group. `group` and the result are (n,).
     Groups are sorted by their smallest hash in `content` (n,) and shuffled by `seed`. Then each, largest
     first, is added to the smallest fold."""
-    kinds, inverse, sizes = np.unique(group, return_inverse=True, return_counts=True)
-    smallest, falling = np.empty(len(kinds)), np.argsort(-content)
-    smallest[inverse[falling]] = content[falling]
-    shuffled = np.empty(len(kinds))
-    shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(kinds))
-    fold, size_of = np.zeros(len(kinds), dtype=np.int8), [0] * folds
+    groups, group_index, sizes = np.unique(group, return_inverse=True, return_counts=True)
+    smallest, descending = np.empty(len(groups)), np.argsort(-content)
+    smallest[group_index[descending]] = content[descending]
+    shuffled = np.empty(len(groups))
+    shuffled[np.argsort(smallest, kind="stable")] = np.random.default_rng(seed).permutation(len(groups))
+    fold, fold_sizes = np.zeros(len(groups), dtype=np.int8), [0] * folds
     order, single = np.lexsort((shuffled, -sizes)), int(np.count_nonzero(sizes == 1))
-    for at in order[: len(order) - single].tolist():
-        fold[at] = size_of.index(min(size_of))
-        size_of[fold[at]] += int(sizes[at])
+    for largest in order[: len(order) - single].tolist():
+        fold[largest] = fold_sizes.index(min(fold_sizes))
+        fold_sizes[fold[largest]] += int(sizes[largest])
     # Single items take the free places of each level in turn, which are the smallest fold's.
-    level = np.arange(min(size_of), max(size_of) + single // folds + 1)[:, None]
-    fold[order[len(order) - single :]] = np.nonzero(level >= size_of)[1][:single]
-    return fold[inverse]
+    levels = np.arange(min(fold_sizes), max(fold_sizes) + single // folds + 1)[:, None]
+    fold[order[len(order) - single :]] = np.nonzero(levels >= fold_sizes)[1][:single]
+    return fold[group_index]
 
 
 def _linked(n: int, a: Ints, b: Ints) -> Ints:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    labels = connected_components(coo_array((np.ones(len(a)), (a, b)), shape=(n, n)), directed=False)[1]
+    edges = coo_array((np.ones(len(a)), (a, b)), shape=(n, n))
+    labels = connected_components(edges, directed=False)[1]
     _, smallest, group = np.unique(labels, return_index=True, return_inverse=True)
     return _read_only(np.asarray(smallest[group], dtype=np.int64))
 
@@ -142,13 +147,14 @@ def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
 @kept_for_last
 def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
     """Return the pairs of items whose choices have a Jaccard index of at least `LOOSE`, with that index (p,)."""
-    first: dict[frozenset[str], int] = {}
-    firsts = [first.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
-    again = np.array([i for i, at in enumerate(firsts) if at != i], dtype=np.int64)
-    number = np.fromiter(first.values(), np.int64, len(first))
-    i, j, likeness = _close_sets(list(first))
-    a, b = np.append(np.array(firsts, dtype=np.int64)[again], number[j]), np.append(again, number[i])
-    return a, b, np.append(np.ones(len(again)), likeness)
+    first_with: dict[frozenset[str], int] = {}
+    first_index = [first_with.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
+    repeats = np.array([i for i, first in enumerate(first_index) if first != i], dtype=np.int64)
+    distinct = np.fromiter(first_with.values(), np.int64, len(first_with))
+    i, j, jaccard = _close_sets(list(first_with))
+    a = np.append(np.array(first_index, dtype=np.int64)[repeats], distinct[j])
+    b = np.append(repeats, distinct[i])
+    return a, b, np.append(np.ones(len(repeats)), jaccard)
 
 
 def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
@@ -164,28 +170,28 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     count = Counter(word for bag in bags for word in bag)
     number = {word: n for n, word in enumerate(sorted(count, key=lambda word: (count[word], word)))}
     row = np.repeat(np.arange(len(bags)), size)
-    word = np.fromiter((number[word] for bag in bags for word in bag), np.int64, len(row))
-    word = word[np.lexsort((word, row))]
-    nth = np.arange(len(word)) - (np.cumsum(size) - size)[row]
-    prefix, ones = nth < (size - fewest + 1)[row], np.ones(len(row), dtype=np.int32)
-    whole = csr_array((ones, (row, word)), shape=(len(bags), len(number)))
-    rare = csr_array((ones[prefix], (row[prefix], word[prefix])), shape=whole.shape)
-    holders = rare.T.tocsr()
+    words = np.fromiter((number[word] for bag in bags for word in bag), np.int64, len(row))
+    words = words[np.lexsort((words, row))]
+    position_in_set = np.arange(len(words)) - (np.cumsum(size) - size)[row]
+    prefix, ones = position_in_set < (size - fewest + 1)[row], np.ones(len(row), dtype=np.int32)
+    incidence = csr_array((ones, (row, words)), shape=(len(bags), len(number)))
+    rare_incidence = csr_array((ones[prefix], (row[prefix], words[prefix])), shape=incidence.shape)
+    holders = rare_incidence.T.tocsr()
     pairs = [np.empty((0, 3))]
     for start in range(0, len(bags), _COMPARED):
-        met = (rare[start : start + _COMPARED] @ holders).tocoo()
+        met = (rare_incidence[start : start + _COMPARED] @ holders).tocoo()
         i, j = met.coords[0] + start, met.coords[1]
-        less, more = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
+        smaller, larger = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
         # Besides the words met, at most the rest of the longer prefix can be shared.
-        most = met.data + np.maximum(fewest[i], fewest[j]) - 1
-        enough = most >= LOOSE / (1 + LOOSE) * (less + more) - ROUNDING
-        possible = (j < i) & (less >= LOOSE * more - ROUNDING) & enough
+        most_shared = met.data + np.maximum(fewest[i], fewest[j]) - 1
+        can_reach = most_shared >= LOOSE / (1 + LOOSE) * (smaller + larger) - ROUNDING
+        possible = (j < i) & (smaller >= LOOSE * larger - ROUNDING) & can_reach
         i, j = i[possible], j[possible]
-        shared = np.asarray(whole[i].multiply(whole[j]).sum(axis=1)).ravel()
+        shared = np.asarray(incidence[i].multiply(incidence[j]).sum(axis=1)).ravel()
         # Rounding lets a quotient that equals a threshold reach it.
         likeness = np.round(shared / (size[i] + size[j] - shared), 9)
-        near = likeness >= LOOSE
-        pairs.append(np.column_stack([i, j, likeness])[near])
+        is_close = likeness >= LOOSE
+        pairs.append(np.column_stack([i, j, likeness])[is_close])
     i, j, likeness = np.concatenate(pairs).T
     return i.astype(np.int64), j.astype(np.int64), likeness
 
@@ -193,11 +199,13 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
     """Return the words of each item's choices, or its complete text if the choices are a format such as True/False."""
     # Choices of symbols have no words, so their texts are compared.
-    words = (frozenset(word for choice in item.choices for word in words_of(choice)) for item in items)
-    bags = [of or frozenset(map(folded, item.choices)) for of, item in zip(words, items, strict=True)]
-    count, many = Counter(bags), max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
-    whole = (frozenset([_content(item)]) for item in items)
-    return [of if count[bag] >= many else bag for bag, of in zip(bags, whole, strict=True)]
+    word_sets = (frozenset(word for choice in item.choices for word in words_of(choice)) for item in items)
+    bags = [
+        words or frozenset(map(folded, item.choices)) for words, item in zip(word_sets, items, strict=True)
+    ]
+    count, format_count = Counter(bags), max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
+    full_texts = (frozenset([_content(item)]) for item in items)
+    return [text if count[bag] >= format_count else bag for bag, text in zip(bags, full_texts, strict=True)]
 
 
 def _content(item: Item) -> str:

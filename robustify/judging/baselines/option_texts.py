@@ -42,10 +42,10 @@ _CLASSES: tuple[Callable[[str], bool], ...] = (
 DIGIT, DECIMAL, LETTER, CAPITAL, COMMA, PUNCTUATION, BRACKET, ROUND, HYPHEN = range(len(_CLASSES))
 
 
-def chunks(items: Sequence[Item]) -> "Iterator[Options]":
+def chunks(items: Sequence[Item]) -> "Iterator[OptionTexts]":
     """Yield the options of these items, `CHUNK` items at a time."""
     for start in range(0, len(items), CHUNK):
-        yield Options(items[start : start + CHUNK])
+        yield OptionTexts(items[start : start + CHUNK])
 
 
 class Vocabulary(dict[str, int]):
@@ -55,18 +55,18 @@ class Vocabulary(dict[str, int]):
         super().__init__({_END: 0})
 
     def __missing__(self, word: str) -> int:
-        self[word] = at = len(self)
-        return at
+        self[word] = code = len(self)
+        return code
 
     def read(self, texts: Sequence[str]) -> tuple[Ints, Ints]:
         """Split texts into words, and return the text number and the code of each word, in order (w,)."""
         joined = _END.join(texts)
         if joined.count(_END) >= max(len(texts), 1):
             joined = _END.join(text.replace(_END, " ") for text in texts)
-        found = _TOKEN.findall(joined.casefold())
-        numbers = np.fromiter(map(self.__getitem__, found), np.int64, len(found))
-        word = numbers > 0
-        return np.cumsum(~word, dtype=np.int64)[word], numbers[word]
+        tokens = _TOKEN.findall(joined.casefold())
+        codes = np.fromiter(map(self.__getitem__, tokens), np.int64, len(tokens))
+        is_word = codes > 0
+        return np.cumsum(~is_word, dtype=np.int64)[is_word], codes[is_word]
 
     def among(self, words: frozenset[str]) -> Bools:
         """Return a mask over all codes that selects these words (codes,)."""
@@ -75,24 +75,24 @@ class Vocabulary(dict[str, int]):
         return out
 
 
-class Options:
+class OptionTexts:
     """Text statistics of the c options of n items. Each is computed at first use, and ignores spaces around an option."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         choices = [item.choices for item in items]
         self._items = items
         self.choices = choices
-        self.texts = [choice.strip(EDGES) for one in choices for choice in one]
+        self.texts = [choice.strip(EDGES) for options in choices for choice in options]
         self.k: Ints = np.fromiter(map(len, choices), np.int64, len(choices))
         self.key: Ints = np.fromiter((item.key for item in items), np.int64, len(choices))
-        self.there: Bools = np.arange(int(self.k.max(initial=0))) < self.k[:, None]
+        self.mask: Bools = np.arange(int(self.k.max(initial=0))) < self.k[:, None]
         self.item = np.repeat(np.arange(len(choices)), self.k)
         self.vocabulary = Vocabulary()
 
     def padded(self, values: Ints) -> Ints:
         """Arrange the values of options by item, with zeros for missing options. The shape (c,) becomes (n, K)."""
-        out = np.zeros(self.there.shape, dtype=np.int64)
-        out[self.there] = values
+        out = np.zeros(self.mask.shape, dtype=np.int64)
+        out[self.mask] = values
         return out
 
     @cached_property
@@ -103,10 +103,12 @@ class Options:
     @cached_property
     def outer_space(self) -> Floats:
         """Number of other options with different white space at their ends, plus 0.5 if an option has any itself (c,)."""
-        if sum(len(choice) for one in self.choices for choice in one) == self.chars.sum():
+        if sum(len(choice) for options in self.choices for choice in options) == self.chars.sum():
             return np.zeros(len(self.texts))
-        found = [[edges(choice) for choice in one] for one in self.choices]
-        differ = [len(one) - one.count(own) + any(own) / 2 for one in found for own in one]
+        edges_by_item = [[edges(choice) for choice in options] for options in self.choices]
+        differ = [
+            len(options) - options.count(own) + any(own) / 2 for options in edges_by_item for own in options
+        ]
         return np.array(differ, dtype=np.float64)
 
     @cached_property
@@ -116,12 +118,14 @@ class Options:
         odd, out = list(map(odd_characters, self.texts)), np.zeros((len(self.texts), len(CLASSES)))
         for end, k in zip(np.cumsum(self.k).tolist(), self.k.tolist(), strict=True):
             if any(odd[end - k : end]):
-                out[end - k : end] = np.column_stack([_differing(of, odd[end - k : end]) for of in CLASSES])
+                out[end - k : end] = np.column_stack(
+                    [_differing(kind, odd[end - k : end]) for kind in CLASSES]
+                )
         return out
 
-    def each(self, of: Callable[[str], int]) -> Ints:
+    def each(self, count: Callable[[str], int]) -> Ints:
         """Apply a function to the text of each option (c,)."""
-        return np.fromiter(map(of, self.texts), np.int64, len(self.texts))
+        return np.fromiter(map(count, self.texts), np.int64, len(self.texts))
 
     @cached_property
     def split(self) -> Ints:
@@ -131,13 +135,13 @@ class Options:
     @cached_property
     def classes(self) -> Ints:
         """Number of characters of each class in each option (classes, c)."""
-        n, signs = len(self.texts), code_points(self.texts)
-        row, codes = np.repeat(np.arange(n), self.chars), np.flatnonzero(np.bincount(signs))
-        is_one, found = np.zeros(int(signs.max(initial=0)) + 1, dtype=bool), []
-        for test in _CLASSES:
-            is_one[codes] = [test(chr(code)) for code in codes.tolist()]
-            found.append(np.bincount(row[is_one[signs]], minlength=n))
-        return np.array(found)
+        n, characters = len(self.texts), code_points(self.texts)
+        row, codes = np.repeat(np.arange(n), self.chars), np.flatnonzero(np.bincount(characters))
+        in_class, counts = np.zeros(int(characters.max(initial=0)) + 1, dtype=bool), []
+        for is_of_class in _CLASSES:
+            in_class[codes] = [is_of_class(chr(code)) for code in codes.tolist()]
+            counts.append(np.bincount(row[in_class[characters]], minlength=n))
+        return np.array(counts)
 
     @cached_property
     def numbers(self) -> Ints:
@@ -152,7 +156,7 @@ class Options:
     @cached_property
     def forms(self) -> Bools:
         """Binary features of each option's surface form, such as an initial capital (c, 8)."""
-        signs = (self.classes[one] > 0 for one in (DECIMAL, COMMA, ROUND, HYPHEN))
+        signs = (self.classes[sign] > 0 for sign in (DECIMAL, COMMA, ROUND, HYPHEN))
         final_mark = self.each(lambda text: text.endswith((".", "!", "?", ";"))) > 0
         return np.column_stack(
             [self.capital_first, final_mark, *signs, self.split == 1, self.each(str.isupper) > 0]
@@ -168,10 +172,10 @@ class Options:
         """Number of differences in form between each option and the others, summed over `forms` (c,)."""
         if not len(self.k):
             return np.empty(0, dtype=np.int64)
-        forms, of = self.forms, np.repeat(self.k, self.k)[:, None]
-        found = np.add.reduceat(forms.astype(np.int64), np.cumsum(self.k) - self.k)
-        having = np.repeat(found, self.k, axis=0)
-        return np.asarray(np.where(forms, of - having, having).sum(axis=1), dtype=np.int64)
+        forms, k = self.forms, np.repeat(self.k, self.k)[:, None]
+        counts = np.add.reduceat(forms.astype(np.int64), np.cumsum(self.k) - self.k)
+        others = np.repeat(counts, self.k, axis=0)
+        return np.asarray(np.where(forms, k - others, others).sum(axis=1), dtype=np.int64)
 
     @cached_property
     def words(self) -> tuple[Ints, Ints]:
@@ -183,9 +187,9 @@ class Options:
         """Option number and code of each distinct word of an option, sorted by option."""
         row, word = self.words
         size = len(self.vocabulary)
-        both = np.sort(row * size + word)
-        both = both[np.diff(both, prepend=-1) > 0]
-        return both // size, both % size
+        pairs = np.sort(row * size + word)
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+        return pairs // size, pairs % size
 
     @property
     def absolutes(self) -> Ints:
@@ -206,7 +210,7 @@ class Options:
     def likeness(self) -> Floats:
         """Jaccard index of the words in each pair of an item's options (n, K, K). It is 1 if neither has words."""
         row, word = self.sets
-        n, width = self.there.shape
+        n, width = self.mask.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))
         code = self.item[row] * len(self.vocabulary) + word
         order = np.argsort(code, kind="stable")
@@ -214,13 +218,13 @@ class Options:
         bits = np.int64(1) << (row - (np.cumsum(self.k) - self.k)[self.item[row]])
         holders = np.bitwise_or.reduceat(bits[order], start) if len(start) else bits[:0]
         item = self.item[row[order[start]]]
-        several = (holders & (holders - 1)) > 0
-        holders, item = holders[several], item[several]
+        is_shared = (holders & (holders - 1)) > 0
+        holders, item = holders[is_shared], item[is_shared]
         out = np.ones((n, width, width))
         for i in range(width):
             for j in range(i):
-                both = item[(holders >> i) & (holders >> j) & 1 > 0]
-                shared = np.bincount(both, minlength=n)
+                items_with_both = item[(holders >> i) & (holders >> j) & 1 > 0]
+                shared = np.bincount(items_with_both, minlength=n)
                 joint = size[:, i] + size[:, j] - shared
                 out[:, i, j] = out[:, j, i] = np.where(joint > 0, shared / np.maximum(joint, 1), 1.0)
         return out
@@ -228,14 +232,14 @@ class Options:
     @cached_property
     def others(self) -> Bools:
         """Mask of the pairs of different options of the same item (n, K, K)."""
-        width = self.there.shape[1]
-        return np.asarray(self.there[:, :, None] & self.there[:, None, :] & ~np.eye(width, dtype=bool))
+        width = self.mask.shape[1]
+        return np.asarray(self.mask[:, :, None] & self.mask[:, None, :] & ~np.eye(width, dtype=bool))
 
     @cached_property
     def overlap(self) -> Floats:
         """Mean similarity of each option to the others (c,). It is computed as a sum over all options minus 1."""
-        shown = np.where(self.there[:, None, :], self.likeness, 0.0)
-        return np.asarray((summed(shown) - 1.0)[self.there] / (np.repeat(self.k, self.k) - 1))
+        likeness = np.where(self.mask[:, None, :], self.likeness, 0.0)
+        return np.asarray((summed(likeness) - 1.0)[self.mask] / (np.repeat(self.k, self.k) - 1))
 
     @cached_property
     def in_stem(self) -> Floats:
@@ -244,21 +248,26 @@ class Options:
         stem_row, stem_word = self.vocabulary.read([item.stem for item in self._items])
         content = ~self.vocabulary.among(FUNCTION_WORDS)
         row, word = row[content[word]], word[content[word]]
-        there = np.isin(self.item[row] * len(content) + word, stem_row * len(content) + stem_word)
+        is_in_stem = np.isin(self.item[row] * len(content) + word, stem_row * len(content) + stem_word)
         n = len(self.texts)
-        return np.bincount(row[there], minlength=n) / np.maximum(np.bincount(row, minlength=n), 1)
+        return np.bincount(row[is_in_stem], minlength=n) / np.maximum(np.bincount(row, minlength=n), 1)
 
     @cached_property
     def alphabet(self) -> Ints:
         """Number of options of the same item that come before each option, ignoring case (c,)."""
-        lower = [[choice.strip(EDGES).casefold() for choice in one] for one in self.choices]
-        return np.array([place for one in lower for place in map(sorted(one).index, one)], dtype=np.int64)
+        cased = [[choice.strip(EDGES).casefold() for choice in options] for options in self.choices]
+        return np.array(
+            [rank for options in cased for rank in map(sorted(options).index, options)], dtype=np.int64
+        )
 
 
-def _differing(of: OddClass, odd: Sequence[Sequence[tuple[OddClass, str]]]) -> list[float]:
-    by_kind = of in ("invisible", "space")
-    kinds = [{sign if by_kind else "" for own, sign in row if own == of} for row in odd]
-    return [len(kinds) - kinds.count(own) + bool(own) / 2 for own in kinds]
+def _differing(odd_class: OddClass, odd: Sequence[Sequence[tuple[OddClass, str]]]) -> list[float]:
+    by_kind = odd_class in ("invisible", "space")
+    kinds = [
+        {sign if by_kind else "" for marks, sign in option_marks if marks == odd_class}
+        for option_marks in odd
+    ]
+    return [len(kinds) - kinds.count(marks) + bool(marks) / 2 for marks in kinds]
 
 
 def code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
@@ -269,6 +278,6 @@ def code_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
 def summed(values: Floats) -> Floats:
     """Sum over the last axis in index order."""
     total = np.zeros(values.shape[:-1])
-    for at in range(values.shape[-1]):
-        total += values[..., at]
+    for column in range(values.shape[-1]):
+        total += values[..., column]
     return total

@@ -52,32 +52,32 @@ def relatives(items: Sequence[Item], order: Ints) -> Pairs:
     weights = _weights(items, order)
     if len(items) <= DIRECTIONS or not weights.nnz:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    near, likeness = _nearest(weights)
-    row, nth = np.nonzero(near >= 0)
-    to = near[row, nth]
-    mutual = (near[to] == row[:, None]).any(axis=1) & (row < to)
-    best = np.argsort(-likeness[row, nth][mutual], kind="stable")
-    return order[row[mutual][best]], order[to[mutual][best]]
+    nearest, likeness = _nearest(weights)
+    row, nth = np.nonzero(nearest >= 0)
+    other = nearest[row, nth]
+    mutual = (nearest[other] == row[:, None]).any(axis=1) & (row < other)
+    best_first = np.argsort(-likeness[row, nth][mutual], kind="stable")
+    return order[row[mutual][best_first]], order[other[mutual][best_first]]
 
 
-def joined(group: Ints, a: Ints, b: Ints) -> Ints:
+def merge_groups(group: Ints, a: Ints, b: Ints) -> Ints:
     """Merge groups along pairs of items, unless the merged group would be too large. `group` (n,) is named by
     its first item, and the pairs `a`, `b` (p,) are taken in order."""
-    largest = min(LARGEST, int(SHARE * len(group)))
-    of, size = group.tolist(), np.bincount(group, minlength=len(group)).tolist()
+    top_size = min(LARGEST, int(SHARE * len(group)))
+    parent, sizes = group.tolist(), np.bincount(group, minlength=len(group)).tolist()
 
-    def first(i: int) -> int:
-        while of[i] != i:
-            of[i] = of[of[i]]
-            i = of[i]
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
         return i
 
     for i, j in zip(a.tolist(), b.tolist(), strict=True):
-        low, high = sorted((first(i), first(j)))
-        if low != high and size[low] + size[high] <= largest:
-            of[high] = low
-            size[low] += size[high]
-    return np.array([first(i) for i in range(len(of))], dtype=np.int64)
+        low, high = sorted((root(i), root(j)))
+        if low != high and sizes[low] + sizes[high] <= top_size:
+            parent[high] = low
+            sizes[low] += sizes[high]
+    return np.array([root(i) for i in range(len(parent))], dtype=np.int64)
 
 
 def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
@@ -109,42 +109,50 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
     common = _common(weights, by_column, mean)
     # The cosine of centered rows is that of the rows, less what both share with the mean.
     share = weights @ mean - mean @ mean / 2
-    own = np.asarray(weights.multiply(weights).sum(axis=1)).ravel() - 2 * share - (common**2).sum(axis=1)
-    scale = 1 / np.sqrt(np.maximum(own, ROUNDING))
+    squared_length = (
+        np.asarray(weights.multiply(weights).sum(axis=1)).ravel() - 2 * share - (common**2).sum(axis=1)
+    )
+    scale = 1 / np.sqrt(np.maximum(squared_length, ROUNDING))
     size = np.sqrt((common**2).sum(axis=1))
-    most_scale, least_share, most_size = scale.max(), share.min(), size.max()
+    top_scale, least_share, top_size = scale.max(), share.min(), size.max()
     near, likeness = np.full((n, NEAREST), -1), np.zeros((n, NEAREST))
 
-    def alike(i: Ints, j: Ints, shared: Floats) -> Floats:
-        found = shared - share[i] - share[j] - np.einsum("pd,pd->p", common[i], common[j])
-        return np.where(i == j, -np.inf, np.round(found * scale[i] * scale[j], 6))
+    def likeness_of(i: Ints, j: Ints, shared: Floats) -> Floats:
+        covariance = shared - share[i] - share[j] - np.einsum("pd,pd->p", common[i], common[j])
+        return np.where(i == j, -np.inf, np.round(covariance * scale[i] * scale[j], 6))
 
     for start in range(0, n, _COMPARED):
-        met = weights[start : start + _COMPARED] @ by_column
-        rows, met_of = np.arange(start, start + met.shape[0]), np.diff(met.indptr)
+        products = weights[start : start + _COMPARED] @ by_column
+        rows, n_products = np.arange(start, start + products.shape[0]), np.diff(products.indptr)
         # The pairs with the largest products show how similar the nearest items are at least. Of the other pairs, only
         # those are compared that could be as similar.
-        tried = max(0.0, 1 - _TRIED * len(rows) / max(1, met.nnz))
-        enough = np.full(len(rows), np.quantile(met.data[::_SAMPLED], tried) if met.nnz else 0.0)
+        level = max(0.0, 1 - _TRIED * len(rows) / max(1, products.nnz))
+        fewest_shared = np.full(
+            len(rows), np.quantile(products.data[::_SAMPLED], level) if products.nnz else 0.0
+        )
         for _ in range(2):
-            at = np.flatnonzero(met.data >= np.repeat(enough, met_of))
-            i, j = np.repeat(rows, met_of)[at], met.indices[at]
-            _fill(near, likeness, i, j, alike(i, j, met.data[at]))
-            least = likeness[rows, -1]
-            bound = least / (scale[rows] * most_scale) + share[rows] + least_share - size[rows] * most_size
-            enough = np.where(least > 0, np.minimum(enough, bound - _SLACK), -np.inf)
+            chosen = np.flatnonzero(products.data >= np.repeat(fewest_shared, n_products))
+            i, j = np.repeat(rows, n_products)[chosen], products.indices[chosen]
+            _fill(near, likeness, i, j, likeness_of(i, j, products.data[chosen]))
+            weakest = likeness[rows, -1]
+            bound = weakest / (scale[rows] * top_scale) + share[rows] + least_share - size[rows] * top_size
+            fewest_shared = np.where(weakest > 0, np.minimum(fewest_shared, bound - _SLACK), -np.inf)
     return near, likeness
 
 
-def _fill(near: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:
-    """Write each item's most similar partners into `near`. The pairs `i`, `j` (p,) are sorted by `i`."""
-    edges = np.flatnonzero(np.diff(i, prepend=-1, append=len(near)))
+def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, likeness_of: Floats) -> None:
+    """Write each item's most similar partners into `nearest`. The pairs `i`, `j` (p,) are sorted by `i`."""
+    starts = np.flatnonzero(np.diff(i, prepend=-1, append=len(nearest)))
     for nth in range(NEAREST):
-        best = np.repeat(np.maximum.reduceat(alike, edges[:-1]), np.diff(edges)) if len(i) else alike
-        found = np.flatnonzero((alike == best) & (best > -np.inf))
-        found = found[np.diff(i[found], prepend=-1) > 0]
-        near[i[found], nth], likeness[i[found], nth] = j[found], alike[found]
-        alike[found] = -np.inf
+        maxima = (
+            np.repeat(np.maximum.reduceat(likeness_of, starts[:-1]), np.diff(starts))
+            if len(i)
+            else likeness_of
+        )
+        winners = np.flatnonzero((likeness_of == maxima) & (maxima > -np.inf))
+        winners = winners[np.diff(i[winners], prepend=-1) > 0]
+        nearest[i[winners], nth], likeness[i[winners], nth] = j[winners], likeness_of[winners]
+        likeness_of[winners] = -np.inf
 
 
 def _common(weights: "csr_array", by_column: "csr_array", mean: Floats) -> Floats:
@@ -164,8 +172,8 @@ def _common(weights: "csr_array", by_column: "csr_array", mean: Floats) -> Float
     if np.abs(likeness_times(start)).max() < ROUNDING:
         return np.zeros((n, DIRECTIONS))
     likeness = LinearOperator((n, n), matvec=likeness_times, dtype=np.float64)
-    strength, of = eigsh(likeness, DIRECTIONS, v0=start, tol=ROUNDING)
-    return np.asarray(of * np.sqrt(np.maximum(strength, 0)))
+    strength, directions = eigsh(likeness, DIRECTIONS, v0=start, tol=ROUNDING)
+    return np.asarray(directions * np.sqrt(np.maximum(strength, 0)))
 
 
 MOST_COMPARED = 100_000
@@ -208,28 +216,30 @@ def parallels(items: Sequence[Item], order: Ints) -> Parallels:
     pairs exist, or if near items are in different alphabets more often than random ones, which independent items in
     several languages are not.
     """
-    none = Parallels((order[:0], order[:0]), 0)
+    no_parallels = Parallels((order[:0], order[:0]), 0)
     if len(items) > MOST_COMPARED:
-        return replace(none, unnamed=None)
+        return replace(no_parallels, unnamed=None)
     texts = [" ".join(sorted(NUMBER.findall(" ".join(item.choices)))) for item in items]
-    said, passage = np.array(texts, dtype=object), np.array([item.group for item in items], dtype=object)
+    numbers = np.array(texts, dtype=object)
+    passage = np.array([item.group for item in items], dtype=object)
     alphabets = _Alphabets(items)
     repeated = Counter(filter(None, texts))
     if repeated.total() - len(repeated) < FEWEST_EQUAL and not alphabets.expected:
-        return none
+        return no_parallels
     a, b = _near(np.array([_profile(items[i]) for i in order.tolist()]))
     a, b = order[a], order[b]
-    equal, numbered = said[a] == said[b], (said[a] != "") | (said[b] != "")
-    unnamed = (passage[a] != passage[b]) | (passage[a] == "")
+    equal = numbers[a] == numbers[b]
+    numbered = (numbers[a] != "") | (numbers[b] != "")
+    is_unnamed = (passage[a] != passage[b]) | (passage[a] == "")
 
-    def paired(among: Bools) -> Bools:
-        enough = max(FEWEST_EQUAL, EQUAL * np.count_nonzero(numbered & among))
-        return np.asarray(equal & among & (np.count_nonzero(equal & numbered & among) >= enough), dtype=bool)
+    def paired(mask: Bools) -> Bools:
+        fewest = max(FEWEST_EQUAL, EQUAL * np.count_nonzero(numbered & mask))
+        return np.asarray(equal & mask & (np.count_nonzero(equal & numbered & mask) >= fewest), dtype=bool)
 
-    pairs, looks = paired(np.ones_like(equal)), paired(unnamed)
-    looks = looks if looks.any() else alphabets.too_often(a, b, unnamed)
-    number = 1 / (1 - alphabets.expected) if alphabets.expected < 1 else float(len(items))
-    return Parallels((a[pairs], b[pairs]), len(np.union1d(a[looks], b[looks])), number)
+    pairs, looks_parallel = paired(np.ones_like(equal)), paired(is_unnamed)
+    looks_parallel = looks_parallel if looks_parallel.any() else alphabets.too_often(a, b, is_unnamed)
+    n_alphabets = 1 / (1 - alphabets.expected) if alphabets.expected < 1 else float(len(items))
+    return Parallels((a[pairs], b[pairs]), len(np.union1d(a[looks_parallel], b[looks_parallel])), n_alphabets)
 
 
 def _near(profile: Floats) -> Pairs:
@@ -240,11 +250,11 @@ def _near(profile: Floats) -> Pairs:
     rows = np.flatnonzero(sharing[kind.ravel()] <= MOST_ALIKE)
     if len(rows) <= MOST_NEAR:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    apart, near = map(np.asarray, cKDTree(profile[rows]).query(profile[rows], MOST_NEAR + 1))
-    of, to = np.repeat(np.arange(len(rows)), near.shape[1]), near.ravel()
-    mutual = (near[to] == of[:, None]).any(axis=1) & (of < to)
-    best = np.argsort(apart.ravel()[mutual], kind="stable")
-    return rows[of[mutual][best]], rows[to[mutual][best]]
+    distances, neighbours = map(np.asarray, cKDTree(profile[rows]).query(profile[rows], MOST_NEAR + 1))
+    row, neighbour = np.repeat(np.arange(len(rows)), neighbours.shape[1]), neighbours.ravel()
+    mutual = (neighbours[neighbour] == row[:, None]).any(axis=1) & (row < neighbour)
+    closest_first = np.argsort(distances.ravel()[mutual], kind="stable")
+    return rows[row[mutual][closest_first]], rows[neighbour[mutual][closest_first]]
 
 
 class _Alphabets:
@@ -253,18 +263,24 @@ class _Alphabets:
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._shares, self._enough = _letters(items)
-        there = np.flatnonzero(self._enough)
-        drawn = np.random.default_rng(0).choice(there, (2, _DRAWN)) if len(there) else np.zeros((2, 0), int)
+        with_letters = np.flatnonzero(self._enough)
+        drawn = (
+            np.random.default_rng(0).choice(with_letters, (2, _DRAWN))
+            if len(with_letters)
+            else np.zeros((2, 0), int)
+        )
         self.expected = np.count_nonzero(self._differ(*drawn)) / _DRAWN
 
-    def too_often(self, a: Ints, b: Ints, among: Bools) -> Bools:
+    def too_often(self, a: Ints, b: Ints, mask: Bools) -> Bools:
         """Mark the pairs of items in different alphabets, if such pairs clearly exceed chance. Arguments are (p,)."""
-        found = among & self._enough[a] & self._enough[b]
-        n = np.count_nonzero(found)
-        found[found] = self._differ(a[found], b[found])
-        excess = np.count_nonzero(found) - self.expected * n
-        clear = CLEAR * np.sqrt(self.expected * (1 - self.expected) * n)
-        return np.asarray(found & (excess > max(clear, LEAST_EXCESS * (1 - self.expected) * n)), dtype=bool)
+        differ = mask & self._enough[a] & self._enough[b]
+        n = np.count_nonzero(differ)
+        differ[differ] = self._differ(a[differ], b[differ])
+        excess = np.count_nonzero(differ) - self.expected * n
+        clear_excess = CLEAR * np.sqrt(self.expected * (1 - self.expected) * n)
+        return np.asarray(
+            differ & (excess > max(clear_excess, LEAST_EXCESS * (1 - self.expected) * n)), dtype=bool
+        )
 
     def _differ(self, i: Ints, j: Ints) -> Bools:
         return np.asarray(np.minimum(self._shares[i], self._shares[j]).sum(axis=1) < FOREIGN)
@@ -275,17 +291,19 @@ def _letters(items: Sequence[Item]) -> tuple[npt.NDArray[np.float32], Bools]:
     texts = ["".join(item.choices).casefold() for item in items]
     letters = [sign for sign in set[str]().union(*texts) if sign.isalpha()]
     names = sorted({_letter(sign) for sign in letters})
-    column = np.full(sys.maxunicode + 1, -1)
-    column[list(map(ord, letters))] = [names.index(_letter(sign)) for sign in letters]
+    letter_of = np.full(sys.maxunicode + 1, -1)
+    letter_of[list(map(ord, letters))] = [names.index(_letter(sign)) for sign in letters]
     shares, enough = np.zeros((len(texts), len(names)), dtype=np.float32), np.zeros(len(texts), dtype=bool)
     for start in range(0, len(texts), _COUNTED):
-        part = texts[start : start + _COUNTED]
-        of = column[code_points(part)]
-        at = np.repeat(np.arange(len(part)), [len(text) for text in part]) * len(names) + of
-        counts = np.bincount(at[of >= 0], minlength=len(part) * len(names)).reshape(len(part), len(names))
+        chunk = texts[start : start + _COUNTED]
+        letter_codes = letter_of[code_points(chunk)]
+        cells = np.repeat(np.arange(len(chunk)), [len(text) for text in chunk]) * len(names) + letter_codes
+        counts = np.bincount(cells[letter_codes >= 0], minlength=len(chunk) * len(names)).reshape(
+            len(chunk), len(names)
+        )
         n = counts.sum(axis=1)
-        shares[start : start + len(part)] = counts / np.maximum(n, 1)[:, None]
-        enough[start : start + len(part)] = n >= FEWEST_LETTERS
+        shares[start : start + len(chunk)] = counts / np.maximum(n, 1)[:, None]
+        enough[start : start + len(chunk)] = n >= FEWEST_LETTERS
     return shares, enough
 
 

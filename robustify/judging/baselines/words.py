@@ -18,9 +18,9 @@ from scipy.special import bdtr, bdtrc
 from robustify.base.arrays import ROUNDING, Bools, Ints
 from robustify.base.texts import EDGES, folded
 from robustify.items.item import Item
-from robustify.judging.baselines.option_texts import Options, code_points
+from robustify.judging.baselines.option_texts import OptionTexts, code_points
 from robustify.judging.baselines.wording import FUNCTION_WORDS, words_of
-from robustify.judging.readers.fits import Learner, Model, OptionTable, item_sample
+from robustify.judging.readers.fits import FittedModel, Learner, OptionTable, item_sample
 from robustify.judging.stats.tests import LEVEL
 
 LENGTHS = (3, 4, 5)
@@ -52,23 +52,23 @@ def score_test(x: csr_array, options: OptionTable) -> Learner:
     excess of a column over the sum of these, and V its variance. The coefficient is U / (V + ridge), which is one
     Newton step from 0 of a conditional logit on that column (the score test, Rao 1948).
     """
-    chosen = item_sample(options.key >= 0)
-    rows = np.repeat(np.isin(np.arange(len(options.k)), chosen), options.k)
-    at_key = x[np.flatnonzero(rows & options.is_key)]
-    k = options.k[chosen]
-    item = np.repeat(np.arange(len(chosen), dtype=np.int32), k)
+    sampled = item_sample(options.key >= 0)
+    is_sampled = np.repeat(np.isin(np.arange(len(options.k)), sampled), options.k)
+    key_columns = x[np.flatnonzero(is_sampled & options.is_key)]
+    k = options.k[sampled]
+    item = np.repeat(np.arange(len(sampled), dtype=np.int32), k)
     option = np.arange(len(item), dtype=np.int32)
-    mean_of_item = csr_array((1 / k[item], (item, option)), shape=(len(chosen), len(item)))
-    share = csr_array(mean_of_item @ x[np.flatnonzero(rows)])
+    mean_of_item = csr_array((1 / k[item], (item, option)), shape=(len(sampled), len(item)))
+    share = csr_array(mean_of_item @ x[np.flatnonzero(is_sampled)])
     spread = csr_array((share.data - share.data**2, share.indices, share.indptr), shape=share.shape)
 
-    def learn(train: Bools) -> Model:
-        weight = train[chosen].astype(np.float64)
-        excess, variance = weight @ at_key - weight @ share, weight @ spread
+    def learn(train: Bools) -> FittedModel:
+        weight = train[sampled].astype(np.float64)
+        excess, variance = weight @ key_columns - weight @ share, weight @ spread
         z = excess / np.sqrt(np.maximum(variance, ROUNDING))
         clear = (np.abs(z) > np.array(LEAST)[:, None]) & (variance > _LEAST_INFORMATION)
         coefficients = np.where(clear, excess / (variance + RIDGE), 0.0).T
-        return Model(lambda rows: np.asarray(rows @ coefficients))
+        return FittedModel(lambda rows: np.asarray(rows @ coefficients))
 
     return learn
 
@@ -86,31 +86,31 @@ def columns(items: Sequence[Item], fewest: int, form: Callable[[str], str] = fol
     options = np.zeros(1 << BITS, dtype=np.int64)
     for _, codes in parts:
         options += np.bincount(codes, minlength=1 << BITS)
-    often = options >= fewest
-    column = np.cumsum(often, dtype=np.int32) - 1
+    is_common = options >= fewest
+    column = np.cumsum(is_common, dtype=np.int32) - 1
     sizes = [np.zeros(1, dtype=np.int64)]
-    which, end = np.empty(int(options[often].sum()), dtype=np.int32), 0
+    indices, end = np.empty(int(options[is_common].sum()), dtype=np.int32), 0
     # Each part is released after use, because the codes of a large set need much memory.
     while parts:
         size, codes = parts.pop(0)
-        keep = often[codes]
-        sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[keep], minlength=len(size)))
+        is_kept = is_common[codes]
+        sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[is_kept], minlength=len(size)))
         start, end = end, end + int(sizes[-1].sum())
-        which[start:end] = column[codes[keep]]
+        indices[start:end] = column[codes[is_kept]]
     # Column indices use the same integer type, and four bytes usually suffice.
-    ends = np.cumsum(np.concatenate(sizes)).astype(get_index_dtype(maxval=len(which)))
-    return csr_array((np.ones(len(which), np.int8), which, ends), shape=(len(texts), int(column[-1]) + 1))
+    ends = np.cumsum(np.concatenate(sizes)).astype(get_index_dtype(maxval=len(indices)))
+    return csr_array((np.ones(len(indices), np.int8), indices, ends), shape=(len(texts), int(column[-1]) + 1))
 
 
 def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
     signs = code_points(texts)
     row = np.repeat(np.arange(len(texts)), [len(t) for t in texts])
     codes = [*_sequences(signs, row), _words(signs, row)]
-    both = np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
+    pairs = np.concatenate([(r.astype(np.int64) << BITS) | code.astype(np.int64) for r, code in codes])
     # `np.unique` uses hashing and is many times slower here.
-    both.sort()
-    both = both[np.diff(both, prepend=-1) > 0]
-    return np.bincount(both >> BITS, minlength=len(texts)), (both & ((1 << BITS) - 1)).astype(np.int32)
+    pairs.sort()
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+    return np.bincount(pairs >> BITS, minlength=len(texts)), (pairs & ((1 << BITS) - 1)).astype(np.int32)
 
 
 def _sequences(signs: npt.NDArray[np.uint32], row: Ints) -> Iterator[tuple[Ints, Codes]]:
@@ -127,8 +127,8 @@ def _words(signs: npt.NDArray[np.uint32], row: Ints) -> tuple[Ints, Codes]:
     kinds = np.flatnonzero(np.bincount(signs, minlength=len(letter)))
     letter[kinds] = [chr(c).isalnum() for c in kinds.tolist()]
     inside = letter[signs]
-    edge = np.diff(np.concatenate([[0], inside.astype(np.int8), [0]]))
-    start, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    edges = np.diff(np.concatenate([[0], inside.astype(np.int8), [0]]))
+    start, end = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
     code: Codes = np.full(len(start), 1, dtype=np.uint64)
     # All words are hashed together: first their first letters, then their second letters, and so on.
     for i in range(int((end - start).max(initial=0))):
@@ -167,39 +167,45 @@ class KeyWords:
 
     def __init__(self, items: Sequence[Item], group: Ints) -> None:
         self._items, self._uses = items, defaultdict[int, list[WordUse]](list)
-        options = Options(items)
+        options = OptionTexts(items)
         row, word = options.sets
-        of, base = options.item[row], len(options.vocabulary)
-        at_key = row == (np.cumsum(options.k) - options.k + options.key)[of]
-        codes, inverse, holders = np.unique(of * base + word, return_inverse=True, return_counts=True)
-        # Arrays below have one entry per item and word (p,). Words in all options of an item are uninformative and omitted.
-        kept = holders < options.k[codes // base]
-        item, word, in_key = codes[kept] // base, codes[kept] % base, np.bincount(inverse, at_key)[kept]
-        even = holders[kept] / options.k[item]
-        # Counts over the items outside the item's group: items with the word, its keys, and its expected keys.
-        together = np.unique(group[item] * base + word, return_inverse=True)[1]
-        n, keys, expected = (
-            np.bincount(word, one)[word] - np.bincount(together, one)[together]
-            for one in (np.ones(len(word)), in_key, even)
+        item_of_word, base = options.item[row], len(options.vocabulary)
+        at_key = row == (np.cumsum(options.k) - options.k + options.key)[item_of_word]
+        codes, inverse, holders = np.unique(
+            item_of_word * base + word, return_inverse=True, return_counts=True
         )
-        named = ~options.vocabulary.among(FUNCTION_WORDS)[word]
+        # Arrays below have one entry per item and word (p,). Words in all options of an item are uninformative and omitted.
+        is_informative = holders < options.k[codes // base]
+        item = codes[is_informative] // base
+        word = codes[is_informative] % base
+        in_key = np.bincount(inverse, at_key)[is_informative]
+        even = holders[is_informative] / options.k[item]
+        # Counts over the items outside the item's group: items with the word, its keys, and its expected keys.
+        group_word = np.unique(group[item] * base + word, return_inverse=True)[1]
+        n, keys, expected = (
+            np.bincount(word, weights)[word] - np.bincount(group_word, weights)[group_word]
+            for weights in (np.ones(len(word)), in_key, even)
+        )
+        is_content = ~options.vocabulary.among(FUNCTION_WORDS)[word]
         # Number of tested words per item, for the Bonferroni correction.
-        tests = np.bincount(item[named], minlength=len(items))[item]
+        tests = np.bincount(item[is_content], minlength=len(items))[item]
         mean = n * (expected / np.maximum(n, 1))
         names = list(options.vocabulary)
-        for picked, off in ((True, keys >= mean + 1), (False, keys <= mean - 1)):
-            tested = np.flatnonzero(named & (n >= FEWEST) & off)
-            law = n[tested].astype(np.int64), expected[tested] / n[tested]
-            tail = bdtrc(keys[tested] - 1, *law) if picked else bdtr(keys[tested], *law)
+        for picked, is_off in ((True, keys >= mean + 1), (False, keys <= mean - 1)):
+            tested = np.flatnonzero(is_content & (n >= FEWEST) & is_off)
+            binomial = n[tested].astype(np.int64), expected[tested] / n[tested]
+            tail = bdtrc(keys[tested] - 1, *binomial) if picked else bdtr(keys[tested], *binomial)
             adjusted = np.minimum(1.0, tail * tests[tested])
-            found = adjusted <= LEVEL
-            for at, p in zip(tested[found].tolist(), adjusted[found].tolist(), strict=True):
-                use = WordUse(names[word[at]], picked, int(n[at]), int(keys[at]), float(expected[at]), p)
-                self._uses[int(item[at])].append(use)
+            significant = adjusted <= LEVEL
+            for pair, p in zip(tested[significant].tolist(), adjusted[significant].tolist(), strict=True):
+                use = WordUse(
+                    names[word[pair]], picked, int(n[pair]), int(keys[pair]), float(expected[pair]), p
+                )
+                self._uses[int(item[pair])].append(use)
 
-    def of(self, at: int, pick: int) -> tuple[WordUse, ...]:
-        """Return the words that support option `pick` of item `at`, most significant first."""
-        uses = self._uses.get(at, ())
-        own_words = words_of(self._items[at].choices[pick]) if uses else ()
-        found = [use for use in uses if use.picked == (use.word in own_words)]
-        return tuple(sorted(found, key=lambda use: (use.p, use.word)))
+    def supporting(self, item: int, pick: int) -> tuple[WordUse, ...]:
+        """Return the words that support option `pick` of item `item`, most significant first."""
+        uses = self._uses.get(item, ())
+        picked_words = words_of(self._items[item].choices[pick]) if uses else ()
+        supporting = [use for use in uses if use.picked == (use.word in picked_words)]
+        return tuple(sorted(supporting, key=lambda use: (use.p, use.word)))

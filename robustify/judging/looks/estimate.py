@@ -24,7 +24,7 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.panel import Panel
 from robustify.judging.looks.preference import FEWEST_WRONG, Slope, blind_slopes, wrong_groups, wrong_slope
-from robustify.judging.looks.standardized import UNREAD, Options, Rows
+from robustify.judging.looks.standardized import UNREAD, PickRows, ReadOptions
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, group_sums
 from robustify.judging.stats.tests import Difference
 from robustify.judging.summary.looks import Looks, LooksSource, LooksSourceName, LooksState
@@ -75,9 +75,9 @@ _Sources = dict[LooksSourceName, tuple[_Found, ...]]
 class _Asked:
     """Answers of one model to all items, with its `typical` items (n,) and the excess at the key of its panel."""
 
-    options: Options
-    rows: Rows
-    blind: Rows | None
+    options: ReadOptions
+    rows: PickRows
+    blind: PickRows | None
     typical: Bools
     excess: Slope | None
 
@@ -149,11 +149,11 @@ class _Asked:
 
 
 def estimates(
-    options: Options, rows_of: Mapping[str, Rows], blind: Mapping[str, Rows] | None = None
+    options: ReadOptions, rows_of: Mapping[str, PickRows], blind: Mapping[str, PickRows] | None = None
 ) -> dict[str, Estimate]:
     """Estimate the looks of each model that was `asked` the question. `blind` has the rows without it, if any. The panel of
     a model are the others."""
-    panel = Panel.of(options, rows_of)
+    panel = Panel.from_rows(options, rows_of)
     typical = {name: panel.typical(name) for name in rows_of}
     slopes = {name: wrong_slope(options, rows, typical[name]) for name, rows in rows_of.items()}
     excess = panel.excess(slopes)
@@ -217,7 +217,7 @@ def no_looks(reason: Reason, wrong_picks: int, unanswered: int) -> Looks:
     )
 
 
-def _too_few(options: Options, groups: int) -> Reason:
+def _too_few(options: ReadOptions, groups: int) -> Reason:
     if (options.mask.sum(axis=1) <= 2).all():
         return Reason.of("looks_two_options")
     return Reason.of("looks_few_wrong", n=groups, least=FEWEST_WRONG)

@@ -10,7 +10,7 @@ from robustify.items.scoring import VIEW_OF, Mode
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
 from robustify.judging.context import Context
 from robustify.judging.looks.estimate import Estimate, estimates, no_looks
-from robustify.judging.looks.standardized import TIED, UNREAD, Options, Rows, beats_chance
+from robustify.judging.looks.standardized import TIED, UNREAD, PickRows, ReadOptions, beats_chance
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.ranking import OptionScores, Ranker
 from robustify.judging.screen.votes import first_block
@@ -67,7 +67,7 @@ def placebo(ctx: Context) -> tuple[bool, float, float]:
     redrawn = Ranker(ctx.answers, index, items, ctx.rules.probe, ctx.facts.groups).by_options()
     if redrawn is None:
         return False, float((1 / k).mean()), float((1 / k).mean())
-    return beats_chance(redrawn.logits, redrawn.there, key, group[drawn])
+    return beats_chance(redrawn.logits, redrawn.mask, key, group[drawn])
 
 
 def _without_question(ctx: Context, name: str) -> Block:
@@ -94,19 +94,19 @@ class _Run:
     reader: OptionScores
 
     @cached_property
-    def options(self) -> Options:
+    def options(self) -> ReadOptions:
         """Options of the items with a known key."""
-        keyed, groups = self.reader.known, self.ctx.groups
-        return Options.of(
+        keyed, groups = self.reader.is_keyed, self.ctx.groups
+        return ReadOptions.from_logits(
             self.reader.logits[keyed],
-            self.reader.there[keyed],
+            self.reader.mask[keyed],
             self.ctx.index.key[keyed],
             None if groups is None else groups[keyed],
         )
 
-    def rows(self, block: Block) -> Rows:
+    def rows(self, block: Block) -> PickRows:
         """Return the rows of a block that belong to these items, with the picks in the benchmark's order."""
-        keyed = self.reader.known
+        keyed = self.reader.is_keyed
         place = np.append(np.where(keyed, np.cumsum(keyed) - 1, -1), -1)
         item = place[self.ctx.index.index_of[block.item]]
         block, item = block.where(item >= 0), item[item >= 0]
@@ -115,10 +115,10 @@ class _Run:
         row, column = np.nonzero(order >= 0)
         position[row, order[row, column]] = column
         pick = np.where(block.pick < 0, UNREAD, np.where(block.tie > 1, TIED, block.pick))
-        return Rows(item, pick, block.correct, position)
+        return PickRows(item, pick, block.correct, position)
 
     def spread(self, estimate: Estimate) -> Estimate:
         """Return an estimate with the influence of each item of the run."""
         influence = np.zeros(len(self.ctx.index))
-        influence[self.reader.known] = estimate.influence
+        influence[self.reader.is_keyed] = estimate.influence
         return replace(estimate, influence=influence)

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.preference import RIDGE, Slope
-from robustify.judging.looks.standardized import UNREAD, KeyProbability, Options, Rows
+from robustify.judging.looks.standardized import UNREAD, KeyProbability, PickRows, ReadOptions
 
 FEWEST_OTHERS, LEAST_SHARED = 5, 0.5
 """Fewest other models of a panel, and the share of the items that a model must have answered to be in it."""
@@ -40,14 +40,14 @@ class Panel:
     """Models that answered most of the items. `first` (n,) is the first pick of each model that was asked, `wrong` (n, K)
     counts the members that pick each wrong option, and `answered` (n,) those with any pick."""
 
-    options: Options
+    options: ReadOptions
     first: Mapping[str, Ints]
     members: tuple[str, ...]
     wrong: Ints
     answered: Ints
 
     @classmethod
-    def of(cls, options: Options, rows_of: Mapping[str, Rows]) -> "Panel":
+    def from_rows(cls, options: ReadOptions, rows_of: Mapping[str, PickRows]) -> "Panel":
         """Collect the first picks of all models that were asked the question."""
         first = {name: rows.first_picks(len(options)) for name, rows in rows_of.items()}
         members = tuple(name for name, pick in first.items() if np.mean(pick != UNREAD) >= LEAST_SHARED)
@@ -95,7 +95,7 @@ def _accuracy(seen: Bools, right: Bools) -> Floats:
     return np.asarray(right.sum(axis=1) / np.maximum(seen.sum(axis=1), 1))
 
 
-def panel_slope(options: Options, picks: Ints, wrong: Slope) -> Slope:
+def panel_slope(options: ReadOptions, picks: Ints, wrong: Slope) -> Slope:
     """Fit the picks of M models (M, n), which are negative if missing, given the slope of their wrong picks. Return b and
     kappa at the key, with the influence of each item, also through the slope of wrong picks. The fit is the same for every
     model of the panel."""
@@ -138,7 +138,7 @@ def _maximized(
 
 
 def _likelihood(
-    options: Options, seen: Bools, right: Bools, beta: Floats, guess: KeyProbability
+    options: ReadOptions, seen: Bools, right: Bools, beta: Floats, guess: KeyProbability
 ) -> tuple[float, Floats]:
     """Return the marginal log-likelihood, and its gradient by item (n, parameters)."""
     look = options.z[np.arange(len(options)), options.key]

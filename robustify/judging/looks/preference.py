@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
-from robustify.judging.baselines.conditional_logit import fitted, log_probabilities
-from robustify.judging.looks.standardized import Options, Rows
+from robustify.judging.baselines.conditional_logit import fit_conditional_logit, log_probabilities
+from robustify.judging.looks.standardized import PickRows, ReadOptions
 
 RIDGE = 2.0
 """Ridge penalty of the logits."""
@@ -32,7 +32,7 @@ class Slope:
     kappa_influence: Floats | float = 0.0
 
 
-def wrong_groups(options: Options, rows: Rows, fit: Bools) -> tuple[Ints, int]:
+def wrong_groups(options: ReadOptions, rows: PickRows, fit: Bools) -> tuple[Ints, int]:
     """Return the rows with a wrong pick among several wrong options, on the items in `fit` (n,), and the number of their
     independent groups."""
     several = options.mask.sum(axis=1)[rows.item] > 2
@@ -40,7 +40,7 @@ def wrong_groups(options: Options, rows: Rows, fit: Bools) -> tuple[Ints, int]:
     return use, len(np.unique(options.group[rows.item[use]]))
 
 
-def wrong_slope(options: Options, rows: Rows, fit: Bools) -> Slope | None:
+def wrong_slope(options: ReadOptions, rows: PickRows, fit: Bools) -> Slope | None:
     """Fit b to the wrong picks, among the wrong options. Knowledge only takes items out of these picks, so that they show
     how a model picks if it does not know. Return None below `FEWEST_WRONG` groups."""
     use, groups = wrong_groups(options, rows, fit)
@@ -51,7 +51,7 @@ def wrong_slope(options: Options, rows: Rows, fit: Bools) -> Slope | None:
     return _slopes(options, rows, use, among, options.z[item][:, :, None])[0]
 
 
-def blind_slopes(options: Options, rows: Rows) -> tuple[Slope, ...]:
+def blind_slopes(options: ReadOptions, rows: PickRows) -> tuple[Slope, ...]:
     """Fit b to the picks made without the question: once for the wrong options, and once for the key, because distractors
     may look like keys by their meaning. Being the key is a nuisance, because it may be found by its meaning, too. Return no
     slopes without any such pick."""
@@ -64,7 +64,9 @@ def blind_slopes(options: Options, rows: Rows) -> tuple[Slope, ...]:
     return _slopes(options, rows, use, options.mask[item], features)[:2]
 
 
-def _slopes(options: Options, rows: Rows, use: Ints, mask: Bools, features: Floats) -> tuple[Slope, ...]:
+def _slopes(
+    options: ReadOptions, rows: PickRows, use: Ints, mask: Bools, features: Floats
+) -> tuple[Slope, ...]:
     """Fit the picks of the rows `use` (m,) among the options `mask` (m, K), and return the slope of each of `features`
     (m, K, f). Positions are a nuisance if there are enough picks."""
     width, count = mask.shape[1], features.shape[2]
@@ -72,7 +74,7 @@ def _slopes(options: Options, rows: Rows, use: Ints, mask: Bools, features: Floa
         place = rows.position[use][:, :, None] == np.arange(1, width)
         features = np.concatenate([features, place], axis=2)
     x, pick = np.where(mask[:, :, None], features, 0.0), rows.pick[use]
-    beta = fitted(x, pick, mask, RIDGE)
+    beta = fit_conditional_logit(x, pick, mask, RIDGE)
     p = np.exp(log_probabilities(x @ beta, mask))
     mean = np.einsum("nk,nkf->nf", p, x)
     score = x[np.arange(len(use)), pick] - mean

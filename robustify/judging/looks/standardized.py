@@ -20,7 +20,7 @@ PLACEBO_LIMIT = 3.09
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PickRows:
     """Answers of one model in r rows. `item` (r,) is the index of the item, and `pick` (r,) an option, `UNREAD`, or `TIED`.
     `credit` (r,) is tie-fair, NaN if unread, and `position` (r, K) the place at which an option was shown, or -1."""
 
@@ -29,7 +29,7 @@ class Rows:
     credit: Floats
     position: Ints
 
-    def filled(self, option: Ints, key: Ints) -> "Rows":
+    def filled(self, option: Ints, key: Ints) -> "PickRows":
         """Return the rows as if each unreadable answer were the item's `option` (n,). `key` is (n,)."""
         pick = np.where(self.pick == UNREAD, option[self.item], self.pick)
         right = (pick == key[self.item]).astype(np.float64)
@@ -66,7 +66,7 @@ class KeyProbability:
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class ReadOptions:
     """Options of n items, at most K each. `z` (n, K) is the reader's logit, centered in the item, with unit standard
     deviation, clipped, and 0 for an item that the reader could not score. `mask` (n, K) marks options, `key` (n,) is known,
     and items of one `group` (n,), numbered from 0, depend on each other."""
@@ -77,7 +77,7 @@ class Options:
     group: Ints
 
     @classmethod
-    def of(cls, logits: Floats, mask: Bools, key: Ints, groups: Ints | None = None) -> "Options":
+    def from_logits(cls, logits: Floats, mask: Bools, key: Ints, groups: Ints | None = None) -> "ReadOptions":
         """Standardize a reader's logits (n, K). Items without `groups` (n,) are independent."""
         scored = mask & np.isfinite(np.where(mask, logits, 0.0)).all(axis=1, keepdims=True)
         z = centred(np.where(scored, logits, 0.0), mask)
@@ -98,11 +98,11 @@ class Options:
         """Number of independent groups of items."""
         return int(self.group.max(initial=-1)) + 1
 
-    def rows(self, pick: Ints) -> Rows:
+    def rows(self, pick: Ints) -> PickRows:
         """Return rows for a pick of each item (n,), or `UNREAD`, of options in the benchmark's order."""
         credit = np.where(pick < 0, np.nan, pick == self.key)
         position = np.where(self.mask, np.arange(self.mask.shape[1]), -1)
-        return Rows(np.arange(len(self)), pick.astype(np.int64), credit, position)
+        return PickRows(np.arange(len(self)), pick.astype(np.int64), credit, position)
 
     def key_probability(self, b: float, kappa: float = 0.0, wrong_b: float | None = None) -> KeyProbability:
         """Return the probability of picking the key by looks: softmax(b z + kappa [is the key]), at most `CAP`. The slope

@@ -19,8 +19,8 @@ from robustify.judging.baselines.features import amounts, matrix
 from robustify.judging.readers.fits import (
     MOST_FITTED,
     Fit,
+    FittedModel,
     Learner,
-    Model,
     OptionTable,
     boosting,
     by_item,
@@ -65,7 +65,7 @@ class ReaderFits:
         self, reader: Reader, items: Sequence[Item], vectors: Floats | None = None, key: Ints | None = None
     ) -> None:
         """Prepare a reader for items. `key` (n,) replaces their keys, and is -1 for items not to learn from."""
-        options = OptionTable.of(items)
+        options = OptionTable.from_items(items)
         self.options = options if key is None else OptionTable(options.k, key.astype(np.int64))
         self.x = reader.features(items, vectors)
         self._reader, self._linear = reader, {} if reader.encoded else _linear_models(items)
@@ -74,7 +74,7 @@ class ReaderFits:
     def _learner(self) -> Learner:
         return self._reader.fit(self.x, self.options)
 
-    def model(self, train: Bools) -> Model:
+    def model(self, train: Bools) -> FittedModel:
         """Return the model that is fitted on the items in a mask (n,), or on a sample of `most` of them."""
         mark = self._reader, train.tobytes(), self.options.key.tobytes()
         if mark in self._linear:
@@ -111,13 +111,13 @@ class ReaderFits:
 
 
 @kept_for_last
-def _linear_models(items: Sequence[Item]) -> dict[tuple[Reader, bytes, bytes], Model]:
+def _linear_models(items: Sequence[Item]) -> dict[tuple[Reader, bytes, bytes], FittedModel]:
     """Return an empty store in which all readings of the same items share linear models, which are small."""
     return {}
 
 
 def _form(items: Sequence[Item]) -> Floats:
-    mask = OptionTable.of(items).mask
+    mask = OptionTable.from_items(items).mask
     return compared(by_item(amounts(items), mask), mask)[mask]
 
 
@@ -162,7 +162,7 @@ def _tf_idf(texts: Sequence[str], units: Mapping[str, Any]) -> Any:
 def places(items: Sequence[Item], vectors: Floats) -> Floats:
     """Return each option's coordinates relative to its item: principal axes, and mean similarity (n, K, axes
     + 1). `vectors` (sum of k, d) are centered within the item, which removes the topic that all options share."""
-    mask = OptionTable.of(items).mask
+    mask = OptionTable.from_items(items).mask
     wide = by_item(vectors.astype(np.float64, copy=False), mask)
     k: Ints = mask.sum(axis=1)
     similarity = np.einsum("nkd,nd->nk", wide, wide.sum(axis=1)) - (wide**2).sum(axis=2)
@@ -180,7 +180,7 @@ def _scaled(x: Floats, mask: Bools) -> Floats:
 
 READERS: Mapping[str, Reader] = {
     "probe": Reader(
-        lambda items, _: by_item(matrix(items), OptionTable.of(items).mask),
+        lambda items, _: by_item(matrix(items), OptionTable.from_items(items).mask),
         conditional_logit(SHRINKAGE),
         MOST_FITTED,
         takes_part=True,

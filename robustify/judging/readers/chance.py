@@ -34,7 +34,7 @@ def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) ->
     that to see 3 points at their joint level.
     """
     answered = {name: mask for name, credit in credits.items() if (mask := ~np.isnan(credit)).any()}
-    found, z = dict[str, Gain](), NORMAL.inv_cdf(0.975)
+    gains_of, z = dict[str, Gain](), NORMAL.inv_cdf(0.975)
     level = NORMAL.inv_cdf(1 - LEVEL / max(1, len(answered)))
     for name, mask in answered.items():
         chance, group = 1 / k[mask], None if groups is None else groups[mask]
@@ -46,10 +46,13 @@ def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) ->
             error = float(np.linalg.norm(group_sums(np.sqrt(chance * (1 - chance)), group))) / n
         p, ci = NORMAL.cdf(-value / error), (value - z * error, value + z * error)
         power = NORMAL.cdf(TO_SEE / error - level)
-        found[name] = Gain(value=value, n=n, ci=ci, chance=float(chance.mean()), p=p, p_holm=p, power=power)
-    corrected = holm([gain.p for gain in found.values()])
+        gains_of[name] = Gain(
+            value=value, n=n, ci=ci, chance=float(chance.mean()), p=p, p_holm=p, power=power
+        )
+    corrected = holm([gain.p for gain in gains_of.values()])
     return {
-        name: found[name].model_copy(update={"p_holm": p}) for name, p in zip(found, corrected, strict=True)
+        name: gains_of[name].model_copy(update={"p_holm": p})
+        for name, p in zip(gains_of, corrected, strict=True)
     }
 
 
@@ -77,11 +80,11 @@ class RidgeFits:
 
     def hits(self, key: Ints) -> Bools:
         """Return whether a fit on all other folds picks each item's key, under each of c assignments of keys (n, c)."""
-        row, out = self._starts[:, None] + key, np.zeros(key.shape, dtype=bool)
+        key_rows, is_hit = self._starts[:, None] + key, np.zeros(key.shape, dtype=bool)
         sums = []
         for items, rows, _ in self._folds:
             is_key = np.zeros((rows.stop - rows.start, key.shape[1]))
-            np.put_along_axis(is_key, row[items] - rows.start, 1.0, axis=0)
+            np.put_along_axis(is_key, key_rows[items] - rows.start, 1.0, axis=0)
             sums.append(self.x[rows].T @ is_key)
         total = np.sum(sums, axis=0)
         for (items, rows, factor), own in zip(self._folds, sums, strict=True):
@@ -91,10 +94,10 @@ class RidgeFits:
             top = scores[first]
             # A loop over options is many times faster than `np.maximum.reduceat` along columns.
             for option in range(1, int(size.max(initial=0))):
-                more = np.flatnonzero(size > option)
-                top[more] = np.maximum(top[more], scores[first[more] + option])
-            out[items] = np.take_along_axis(scores, row[items] - rows.start, axis=0) >= top
-        return out
+                wider = np.flatnonzero(size > option)
+                top[wider] = np.maximum(top[wider], scores[first[wider] + option])
+            is_hit[items] = np.take_along_axis(scores, key_rows[items] - rows.start, axis=0) >= top
+        return is_hit
 
     @cached_property
     def _starts(self) -> Ints:

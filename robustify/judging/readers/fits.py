@@ -14,7 +14,7 @@ import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.item import Item
-from robustify.judging.baselines.conditional_logit import fitted
+from robustify.judging.baselines.conditional_logit import fit_conditional_logit
 
 MOST_FITTED = 20_000
 """Most items in one fit, about a thousand per feature of the probe. They are sampled with a fixed seed."""
@@ -32,7 +32,7 @@ class OptionTable:
     key: Ints
 
     @classmethod
-    def of(cls, items: Sequence[Item]) -> "OptionTable":
+    def from_items(cls, items: Sequence[Item]) -> "OptionTable":
         """Return the table of items, whose keys are all known."""
         return cls(*np.array([(item.k, item.key) for item in items], dtype=np.int64).reshape(-1, 2).T)
 
@@ -57,14 +57,14 @@ def by_item(rows: Floats, mask: Bools) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class FittedModel:
     """Model that was fitted: a function `logits` of features (..., f), and its coefficients (f,) or classifier."""
 
     logits: Callable[[Any], Floats]
     fitted: Any = None
 
 
-Learner = Callable[[Bools], Model]
+Learner = Callable[[Bools], FittedModel]
 """Function that fits a model to the items in a mask (n,)."""
 Fit = Callable[[Any, OptionTable], Learner]
 """Function of features of a set's options, which prepares what all models of the set share."""
@@ -75,9 +75,9 @@ Predict = Callable[[Bools, Bools], Floats]
 def conditional_logit(ridge: float) -> Fit:
     """Return the fit of a conditional logit with a ridge penalty. Its features are an array (n, K, f)."""
 
-    def learn(x: Floats, options: OptionTable, train: Bools) -> Model:
-        coefficients = fitted(x[train], options.key[train], options.mask[train], ridge)
-        return Model(lambda x: np.asarray(x @ coefficients), coefficients)
+    def learn(x: Floats, options: OptionTable, train: Bools) -> FittedModel:
+        coefficients = fit_conditional_logit(x[train], options.key[train], options.mask[train], ridge)
+        return FittedModel(lambda x: np.asarray(x @ coefficients), coefficients)
 
     return lambda x, options: partial(learn, x, options)
 
@@ -85,7 +85,7 @@ def conditional_logit(ridge: float) -> Fit:
 def classifier(unfitted: Callable[[], Any]) -> Fit:
     """Return the fit of a classifier of scikit-learn to single options. Its features are a matrix. It uses one thread."""
 
-    def learn(x: Any, options: OptionTable, train: Bools) -> Model:
+    def learn(x: Any, options: OptionTable, train: Bools) -> FittedModel:
         estimator, rows = unfitted(), np.repeat(train, options.k)
         with _threads().limit(limits=1):
             estimator.fit(x[rows], options.is_key[rows])
@@ -94,7 +94,7 @@ def classifier(unfitted: Callable[[], Any]) -> Fit:
             with _threads().limit(limits=1):
                 return np.asarray(estimator.decision_function(x))
 
-        return Model(logits, estimator)
+        return FittedModel(logits, estimator)
 
     return lambda x, options: partial(learn, x, options)
 

@@ -60,9 +60,9 @@ def meaning(items: Sequence[Item], vectors: Floats, model: str, settings: ProbeS
 
 
 def _rows(
-    reader: str, items: Sequence[Item], asked: tuple[str, str, str], settings: ProbeSettings, vectors: Floats | None = None
+    reader: str, items: Sequence[Item], names: tuple[str, str, str], settings: ProbeSettings, vectors: Floats | None = None
 ) -> list[Answer]:  # fmt: skip
-    view, name, template = asked
+    view, name, template = names
     if len(items) < FEWEST_ITEMS:
         reason = f"{len(items)} items; the {name} needs {FEWEST_ITEMS}"
         log_p: list[list[float]] = [[np.nan]] * len(items)
@@ -71,9 +71,9 @@ def _rows(
         log_p = log_probabilities(reading.cross_fit(folds(items, settings)), reading.options.mask).tolist()
     rows = []
     for item, scores in zip(items, log_p, strict=True):
-        question = Asked(item.id, view, name, orders.own(item.k), template, item.key)
+        asking = Asked(item.id, view, name, orders.own(item.k), template, item.key)
         unfitted = np.isnan(scores[0])
-        rows.append(unanswered(question, reason) if unfitted else answer(question, scores[: item.k]))
+        rows.append(unanswered(asking, reason) if unfitted else answer(asking, scores[: item.k]))
     return rows
 
 
@@ -81,8 +81,8 @@ def encoded(items: Sequence[Item]) -> list[Item]:
     """Return the items for the sentence encoder, or a sample if there are too many items or options. The limits are
     `MOST_ENCODED` and `MOST_OPTIONS`, and the seed is fixed."""
     order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
-    within = np.cumsum([items[at].k for at in order.tolist()]) <= MOST_OPTIONS
-    return [items[at] for at in np.sort(order[within]).tolist()]
+    within = np.cumsum([items[index].k for index in order.tolist()]) <= MOST_OPTIONS
+    return [items[index] for index in np.sort(order[within]).tolist()]
 
 
 INFERRED = "infer_question"
@@ -93,9 +93,9 @@ LEAST_LIKENESS = {"meaning": 0.5, "words": 0.25}
 NO_QUESTION = "no_question"
 
 
-def likeness_by_words(one: str, two: str) -> float:
+def likeness_by_words(question: str, other: str) -> float:
     """Return the Dice coefficient of two questions' words, ignoring function words."""
-    a, b = (set(search_words(text)) - FUNCTION_WORDS for text in (one, two))
+    a, b = (set(search_words(text)) - FUNCTION_WORDS for text in (question, other))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
@@ -103,6 +103,6 @@ def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats
     """Yield one row per item that records how similar the inferred question is to the real one. The `likeness`
     (n,) is its credit, so that judging needs no text. NaN means that no question was written. An item is not
     flawed because a reader, who may know the answer, can infer its question (Balepur et al. 2024)."""
-    for item, like in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
-        asked = Asked(item.id, INFERRED, model, orders.own(item.k), INFERRED_TEMPLATES[kind], item.key)
-        yield unanswered(asked, NO_QUESTION) if np.isnan(like) else Answer(*asked, item.key, like, ())
+    for item, credit in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
+        asking = Asked(item.id, INFERRED, model, orders.own(item.k), INFERRED_TEMPLATES[kind], item.key)
+        yield unanswered(asking, NO_QUESTION) if np.isnan(credit) else Answer(*asking, item.key, credit, ())

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from robustify.base.arrays import Bools, Floats, Ints, tied
-from robustify.judging.baselines.conditional_logit import fitted, log_probabilities
+from robustify.judging.baselines.conditional_logit import fit_conditional_logit, log_probabilities
 from robustify.judging.readers.fits import boosting
 from robustify.judging.screen.votes import TIED, UNANSWERED
 
@@ -32,14 +32,14 @@ class CrossFit:
     """Cross-fitted logits of the options, with the probability of a shortcut, filled in fold by fold.
     `logits` are (n, K). `probable` (n,) is the probability of a shortcut if the favorite is the key, and
     `reachable` (n, K), or (1, 1) if no answer is missing, the same for an option that all missing answers
-    prefer. `missing` (n,) is the largest contribution of missing answers, in deviations. `said` (n,) marks
+    prefer. `missing` (n,) is the largest contribution of missing answers, in deviations. `contributes` (n,) marks
     items with text or with a contribution, because options that texts cannot tell apart are a tie."""
 
-    def __init__(self, fold: Ints, there: Bools) -> None:
-        n = len(there)
-        self.fold, self.there, self.logits = fold, there, np.zeros(there.shape)
+    def __init__(self, fold: Ints, mask: Bools) -> None:
+        n = len(mask)
+        self.fold, self.mask, self.logits = fold, mask, np.zeros(mask.shape)
         self.probable, self.reachable = np.full(n, np.nan), np.full((1, 1), np.nan)
-        self.missing, self.said = np.zeros(n), np.zeros(n, dtype=bool)
+        self.missing, self.contributes = np.zeros(n), np.zeros(n, dtype=bool)
 
     def fill(
         self,
@@ -47,94 +47,98 @@ class CrossFit:
         parts: Mapping[str, Floats],
         missing: Mapping[str, Floats],
         shown: Floats,
-        certain: Certainty,
+        certainty: Certainty,
     ) -> None:
         """Fill in the logits and probabilities of the items `rows` (m,). `parts` are contributions (m, K),
         `missing` (m,) what missing answers could add, and `shown` (m, K, f) what is to boost."""
-        there = self.there[rows]
-        self.logits[rows] = sum(parts.values(), np.zeros(there.shape))
+        mask = self.mask[rows]
+        self.logits[rows] = sum(parts.values(), np.zeros(mask.shape))
         self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
-        self.said[rows] = "surface" in parts or sum((part != 0).any(axis=1) for part in parts.values())
-        favorite = _log_p(parts, there).argmax(axis=1)
-        self.probable[rows] = _shortcut(certain(parts, there, favorite, shown), there)
-        some = np.flatnonzero(self.missing[rows] > 0)
-        if len(some) and self.reachable.shape != self.there.shape:
-            self.reachable = np.full(self.there.shape, np.nan)
-        for j in range(there.shape[1]) if len(some) else ():
-            liked = alone(there[some], j)
-            would = {
-                name: part[some] + missing.get(name, np.zeros(len(rows)))[some, None] * liked
+        self.contributes[rows] = "surface" in parts or sum((part != 0).any(axis=1) for part in parts.values())
+        favorite = _log_p(parts, mask).argmax(axis=1)
+        self.probable[rows] = _shortcut(certainty(parts, mask, favorite, shown), mask)
+        incomplete = np.flatnonzero(self.missing[rows] > 0)
+        if len(incomplete) and self.reachable.shape != self.mask.shape:
+            self.reachable = np.full(self.mask.shape, np.nan)
+        for j in range(mask.shape[1]) if len(incomplete) else ():
+            preference = alone(mask[incomplete], j)
+            changed = {
+                name: part[incomplete] + missing.get(name, np.zeros(len(rows)))[incomplete, None] * preference
                 for name, part in parts.items()
             }
-            picked = np.where(np.isnan(shown[some]), liked[:, :, None], shown[some])
-            reached = certain(would, there[some], np.full(len(some), j), picked)
-            reached = _shortcut(reached, there[some])
-            self.reachable[rows[some], j] = np.where(self.missing[rows[some]] > _UNBOUNDED, 1.0, reached)
+            picked = np.where(np.isnan(shown[incomplete]), preference[:, :, None], shown[incomplete])
+            reached = certainty(changed, mask[incomplete], np.full(len(incomplete), j), picked)
+            reached = _shortcut(reached, mask[incomplete])
+            self.reachable[rows[incomplete], j] = np.where(
+                self.missing[rows[incomplete]] > _UNBOUNDED, 1.0, reached
+            )
 
 
-def own_certainty(parts: Mapping[str, Floats], there: Bools, at: Ints, _: Floats) -> Floats:
+def own_certainty(parts: Mapping[str, Floats], mask: Bools, option: Ints, _: Floats) -> Floats:
     """Return the scorer's own probability of one option of each item. This `Certainty` is for items too few for a fit."""
-    return np.asarray(np.exp(_log_p(parts, there)[np.arange(len(at)), at]))
+    return np.asarray(np.exp(_log_p(parts, mask)[np.arange(len(option)), option]))
 
 
-def fitted_certainty(parts: Mapping[str, Floats], there: Bools, key: Ints, shown: Floats) -> Certainty:
+def fitted_certainty(parts: Mapping[str, Floats], mask: Bools, key: Ints, shown: Floats) -> Certainty:
     """Fit a function that predicts whether a scorer's favorite is the key. `parts` are (n, K), and `shown`
     (n, K, f) has the form and picks for boosting."""
-    at = _log_p(parts, there).argmax(axis=1)
-    known = _properties(parts, there, at)
-    middle, spread = known.mean(axis=0), known.std(axis=0)
-    scale = np.where(spread > 0, spread, 1.0)
+    favorite = _log_p(parts, mask).argmax(axis=1)
+    properties = _properties(parts, mask, favorite)
+    mean, deviation = properties.mean(axis=0), properties.std(axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
 
     def standardized(x: Floats) -> Floats:
-        x = np.column_stack([(x - middle) / scale, np.full(len(x), _CONSTANT)])
+        x = np.column_stack([(x - mean) / scale, np.full(len(x), _CONSTANT)])
         # A logistic regression is a conditional logit with a second option whose features are 0.
         return np.stack([x, np.zeros_like(x)], axis=1)
 
     two = np.ones((len(key), 2), dtype=bool)
-    found = fitted(standardized(known), (at != key).astype(np.int64), two, RIDGE)
+    coefficients = fit_conditional_logit(
+        standardized(properties), (favorite != key).astype(np.int64), two, RIDGE
+    )
 
-    def by_regression(parts: Mapping[str, Floats], there: Bools, at: Ints, _: Floats) -> Floats:
-        return np.asarray(standardized(_properties(parts, there, at))[:, 0] @ found)
+    def by_regression(parts: Mapping[str, Floats], mask: Bools, option: Ints, _: Floats) -> Floats:
+        return np.asarray(standardized(_properties(parts, mask, option))[:, 0] @ coefficients)
 
-    hit = at == key
-    if not shown.shape[2] or hit.all() or not hit.any():
+    is_hit = favorite == key
+    if not shown.shape[2] or is_hit.all() or not is_hit.any():
         return lambda *of: expit(by_regression(*of))
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     trees = boosting(40, 4, min_samples_leaf=30, l2_regularization=1.0)
     with threadpool_limits(1):
-        trees.fit(np.column_stack([known, shown[np.arange(len(at)), at]]), hit)
+        trees.fit(np.column_stack([properties, shown[np.arange(len(favorite)), favorite]]), is_hit)
 
-    def by_both(parts: Mapping[str, Floats], there: Bools, at: Ints, shown: Floats) -> Floats:
-        x = np.column_stack([_properties(parts, there, at), shown[np.arange(len(at)), at]])
-        return np.asarray(expit((by_regression(parts, there, at, shown) + trees.decision_function(x)) / 2))
+    def by_both(parts: Mapping[str, Floats], mask: Bools, option: Ints, shown: Floats) -> Floats:
+        x = np.column_stack([_properties(parts, mask, option), shown[np.arange(len(option)), option]])
+        return np.asarray(expit((by_regression(parts, mask, option, shown) + trees.decision_function(x)) / 2))
 
     return by_both
 
 
-def _log_p(parts: Mapping[str, Floats], there: Bools) -> Floats:
-    return log_probabilities(np.asarray(sum(parts.values(), np.zeros(there.shape))), there)
+def _log_p(parts: Mapping[str, Floats], mask: Bools) -> Floats:
+    return log_probabilities(np.asarray(sum(parts.values(), np.zeros(mask.shape))), mask)
 
 
-def _properties(parts: Mapping[str, Floats], there: Bools, at: Ints) -> Floats:
+def _properties(parts: Mapping[str, Floats], mask: Bools, option: Ints) -> Floats:
     """Return properties of one option of each item that predict whether it is the key (m, p). They do not use the keys."""
-    row, log_p = np.arange(len(at)), _log_p(parts, there)
-    own, others = log_p[row, at], log_p.copy()
-    others[row, at] = -np.inf
-    k = there.sum(axis=1)
+    row, log_p = np.arange(len(option)), _log_p(parts, mask)
+    own, others = log_p[row, option], log_p.copy()
+    others[row, option] = -np.inf
+    k = mask.sum(axis=1)
     return np.stack(
         [
-            np.log(np.maximum(_shortcut(np.exp(own), there), _LEAST)),
+            np.log(np.maximum(_shortcut(np.exp(own), mask), _LEAST)),
             own - others.max(axis=1),
-            *(part[row, at] for part in parts.values()),
-            *(k == size for size in range(3, there.shape[1] + 1)),
+            *(part[row, option] for part in parts.values()),
+            *(k == size for size in range(3, mask.shape[1] + 1)),
         ],
         axis=1,
     )
 
 
-def _shortcut(w: Floats, there: Bools) -> Floats:
-    return np.round(shortcut_if_hit(w, 1 / np.maximum(there.sum(axis=1), 2)), 9)
+def _shortcut(w: Floats, mask: Bools) -> Floats:
+    return np.round(shortcut_if_hit(w, 1 / np.maximum(mask.sum(axis=1), 2)), 9)
 
 
 def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
@@ -143,36 +147,36 @@ def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
     return np.where(c < 1, (w - c) / np.maximum((1 - c) * np.maximum(w, _LEAST), 1e-300), 0.0)
 
 
-def alone(there: Bools, j: int) -> Floats:
+def alone(mask: Bools, j: int) -> Floats:
     """Return the standardized preferences of a voter that prefers option j and is indifferent to the others (n, K)."""
-    k = np.maximum(there.sum(axis=1, keepdims=True), 2)
-    liked = np.where(np.arange(there.shape[1]) == j, np.sqrt(k - 1), -1 / np.sqrt(k - 1))
-    return np.where(there, liked, 0.0)
+    k = np.maximum(mask.sum(axis=1, keepdims=True), 2)
+    preference = np.where(np.arange(mask.shape[1]) == j, np.sqrt(k - 1), -1 / np.sqrt(k - 1))
+    return np.where(mask, preference, 0.0)
 
 
 def top_options(log_p: Floats) -> tuple[Ints, Floats]:
     """Return the best option of each item and its log probability (n,). The option is -1 if unknown, or -2 if tied."""
-    best = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
-    there = np.isfinite(best)
-    shared = tied(log_p, np.where(there, best, np.inf)[:, None]).sum(axis=1)
+    maximum = np.where(np.isnan(log_p), -np.inf, log_p).max(axis=1, initial=-np.inf)
+    is_known = np.isfinite(maximum)
+    shared = tied(log_p, np.where(is_known, maximum, np.inf)[:, None]).sum(axis=1)
     top = np.where(shared == 1, np.nan_to_num(log_p, nan=-np.inf).argmax(axis=1), TIED)
-    return np.where(there, top, UNANSWERED).astype(np.int16), best
+    return np.where(is_known, top, UNANSWERED).astype(np.int16), maximum
 
 
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
     """Return how high each item would rank if all its missing answers preferred a given option (n, K). It is NaN if the
     option would not be the top, and (1, 1) without missing answers."""
     missing = np.mean([fit.missing for fit in fits], axis=0)
-    some = np.flatnonzero(ranked & (missing > 0))
-    if not len(some):
+    incomplete = np.flatnonzero(ranked & (missing > 0))
+    if not len(incomplete):
         return np.full((1, 1), np.nan)
-    logits, there = mean_logits(fits)[some], fits[0].there[some]
-    out = np.full(fits[0].there.shape, np.nan)
-    for j in range(there.shape[1]):
-        would = log_probabilities(logits + missing[some, None] * alone(there, j), there)
+    logits, mask = mean_logits(fits)[incomplete], fits[0].mask[incomplete]
+    out = np.full(fits[0].mask.shape, np.nan)
+    for j in range(mask.shape[1]):
+        changed = log_probabilities(logits + missing[incomplete, None] * alone(mask, j), mask)
         reached = np.zeros(len(out), dtype=bool)
         probable = [np.broadcast_to(fit.reachable, out.shape)[:, j] for fit in fits]
-        reached[some] = there[:, j] & (top_options(would)[0] == j)
+        reached[incomplete] = mask[:, j] & (top_options(changed)[0] == j)
         out[:, j] = mean_ranks(fits, counted, reached, probable)
     return out
 
@@ -182,16 +186,16 @@ def mean_logits(fits: Sequence[CrossFit]) -> Floats:
     return fits[0].logits if len(fits) == 1 else np.asarray(np.mean([fit.logits for fit in fits], axis=0))
 
 
-def mean_ranks(fits: Sequence[CrossFit], counted: Bools, at: Bools, probable: Sequence[Floats]) -> Floats:
+def mean_ranks(fits: Sequence[CrossFit], counted: Bools, ranked: Bools, probable: Sequence[Floats]) -> Floats:
     """Rank items within their fold by the probability of a shortcut, and average over partitions (n,). The
-    items `at` are ranked among the `counted` ones, from 0 to 1, and others are NaN."""
-    ranks = np.full((len(fits), len(at)), np.nan)
-    for rank, fit, own in zip(ranks, fits, probable, strict=True):
+    items `ranked` are ranked among the `counted` ones, from 0 to 1, and others are NaN."""
+    ranks = np.full((len(fits), len(ranked)), np.nan)
+    for rank, fit, probability in zip(ranks, fits, probable, strict=True):
         for f in np.flatnonzero(np.bincount(fit.fold)).tolist():
-            here = np.flatnonzero(at & (fit.fold == f))
+            items = np.flatnonzero(ranked & (fit.fold == f))
             # Sorted values are found many times faster.
-            here = here[np.argsort(own[here])]
+            items = items[np.argsort(probability[items])]
             others = np.sort(fit.probable[counted & (fit.fold == f)])
-            below, upto = (np.searchsorted(others, own[here], side) for side in ("left", "right"))
-            rank[here] = (below + upto) / (2 * max(len(others), 1))
+            below, at_most = (np.searchsorted(others, probability[items], side) for side in ("left", "right"))
+            rank[items] = (below + at_most) / (2 * max(len(others), 1))
     return np.asarray(np.round(ranks.mean(axis=0), 9))

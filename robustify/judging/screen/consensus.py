@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, by_rows
 from robustify.items.answers import Answers
-from robustify.judging.screen.decoy_filter import Decision
+from robustify.judging.screen.decoy_filter import FilterDecision
 from robustify.judging.screen.item_index import ItemIndex, key_shares, key_spread
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, require_voters, votes_needed
 from robustify.judging.screen.votes import (
@@ -94,31 +94,31 @@ def chance(
     if not len(flagged):
         return Chance()
     options = would.sum(axis=1, dtype=k.dtype)
-    null, room, ratio = options / k, 1 - 1 / k, 1 / (k - 1)
-    over, decoys = flagged - null, (options - flagged) / (k - 1)
+    null, headroom, ratio = options / k, 1 - 1 / k, 1 / (k - 1)
+    excess, decoys = flagged - null, (options - flagged) / (k - 1)
     if by_position is not None:
         share = key_shares(by_position, k, would.shape[1])
         # If all keys are at one position, no other option can be the key or a decoy.
         per_decoy = np.where(share < 1, share / np.maximum(1 - share, ROUNDING), 0.0)
-        drawn = np.zeros(share.shape)
+        flag_rate = np.zeros(share.shape)
         for size in np.unique(k).tolist():
-            drawn[size] = would[k == size].mean(axis=0)
-        null = np.minimum(by_rows(lambda mine, size: (mine * share[size]).sum(axis=1), would, k), 1.0)
-        decoy = would & (np.arange(would.shape[1]) != by_position[:, None])
-        decoys = by_rows(lambda mine, size: (mine * per_decoy[size]).sum(axis=1), decoy, k)
+            flag_rate[size] = would[k == size].mean(axis=0)
+        null = np.minimum(by_rows(lambda marks, size: (marks * share[size]).sum(axis=1), would, k), 1.0)
+        is_decoy = would & (np.arange(would.shape[1]) != by_position[:, None])
+        decoys = by_rows(lambda marks, size: (marks * per_decoy[size]).sum(axis=1), is_decoy, k)
         ratio = per_decoy.max(axis=1)[k]
-        over = flagged - null - (drawn[k, by_position] - (drawn * share).sum(axis=1)[k])
-        room = (1 + (share**2).sum(axis=1))[k] - 2 * share[k, by_position]
+        excess = flagged - null - (flag_rate[k, by_position] - (flag_rate * share).sum(axis=1)[k])
+        headroom = (1 + (share**2).sum(axis=1))[k] - 2 * share[k, by_position]
     pmf, count = poisson_binomial(null, groups), int(flagged.sum())
     expected, expected_ci, p = float(null.sum()), central(pmf), upper_tail(pmf, count)
     by_chance = false_share(flagged, decoys, ratio, groups)
     # The bootstrap takes the most memory.
     del null, pmf, decoys, ratio
     latent = excess_ci = latent_ci = None
-    rated = _latent_contributions(over, room, k)
-    if (knows := ~np.isnan(rated)).any():
-        latent = _clipped(float(rated[knows].mean()))
-        excess_ci, latent_ci = _intervals(over, rated, float(room.mean()), groups, count > 0)
+    contributions = _latent_contributions(excess, headroom, k)
+    if (is_rated := ~np.isnan(contributions)).any():
+        latent = _clipped(float(contributions[is_rated].mean()))
+        excess_ci, latent_ci = _intervals(excess, contributions, float(headroom.mean()), groups, count > 0)
     if (options > 1).any():
         latent = latent_ci = None
     return Chance(
@@ -129,7 +129,7 @@ def chance(
         expected=expected,
         expected_ci=expected_ci,
         p=p,
-        excess=float(over.mean()),
+        excess=float(excess.mean()),
         excess_ci=excess_ci,
         latent=latent,
         latent_ci=latent_ci,
@@ -147,19 +147,21 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats, groups: Ints | None 
     with mean 0 and variance c / (1 - c). Items of a group (n,) share one difference. The interval contains every L that its
     score test does not reject. None without hits.
     """
-    there = (hits & (ratio > 0)) | (decoys > 0)
-    n, by_chance = int(np.count_nonzero(hits & there)), float(decoys[there].sum())
+    counted = (hits & (ratio > 0)) | (decoys > 0)
+    n, by_chance = int(np.count_nonzero(hits & counted)), float(decoys[counted].sum())
     if not n:
         return _NO_RATE
-    together = None if groups is None else groups[there]
-    size = group_sums(np.ones(int(there.sum())), together)
+    units = None if groups is None else groups[counted]
+    size = group_sums(np.ones(int(counted.sum())), units)
     # Mean number of items that share the draw of an item.
-    shared = float((size**2).sum() / size.sum())
-    square = float((group_sums(decoys[there], together) ** 2).sum())
-    each = square / by_chance if by_chance else shared * float(ratio[there].max())
-    middle = by_chance + _Z2 * each / 2
-    half = math.sqrt(_Z2 * (by_chance * (shared + each) + _Z2 * each**2 / 4))
-    return Rate(_clipped(by_chance / n), n, (_clipped((middle - half) / n), _clipped((middle + half) / n)))
+    mean_size = float((size**2).sum() / size.sum())
+    square = float((group_sums(decoys[counted], units) ** 2).sum())
+    step = square / by_chance if by_chance else mean_size * float(ratio[counted].max())
+    middle = by_chance + _Z2 * step / 2
+    half_width = math.sqrt(_Z2 * (by_chance * (mean_size + step) + _Z2 * step**2 / 4))
+    return Rate(
+        _clipped(by_chance / n), n, (_clipped((middle - half_width) / n), _clipped((middle + half_width) / n))
+    )
 
 
 def _not_by_chance(share: Rate, by_chance: Rate) -> dict[str, Any]:
@@ -173,39 +175,41 @@ def _not_by_chance(share: Rate, by_chance: Rate) -> dict[str, Any]:
 
 
 def _intervals(
-    over: Floats, rated: Floats, room: float, groups: Ints | None, any_flag: bool
+    excess_of_item: Floats, latents: Floats, room: float, groups: Ints | None, any_flag: bool
 ) -> tuple[Interval | None, Interval | None]:
     excess: Interval | None = None
     latent: Interval | None = None
-    knows, drawn = ~np.isnan(rated), clusters(len(over), groups)
-    if drawn >= FEWEST_CLUSTERS:
-        means = resampled(np.column_stack([over, np.where(knows, rated, 0.0), knows]), groups)
+    is_rated, n_units = ~np.isnan(latents), clusters(len(excess_of_item), groups)
+    if n_units >= FEWEST_CLUSTERS:
+        means = resampled(
+            np.column_stack([excess_of_item, np.where(is_rated, latents, 0.0), is_rated]), groups
+        )
         with np.errstate(invalid="ignore"):
             excess, latent = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
     # Resampling constant values gives zero width, so allow for the flags that may have been missed.
-    unseen, none_over = clopper_pearson(0, drawn)[1], bool(np.abs(over).max() < ROUNDING)
-    if none_over:
-        excess = wilson(0, drawn)
-    elif excess is not None and np.ptp(over) < ROUNDING:
-        excess = max(-1.0, float(over[0]) - unseen), min(1.0, float(over[0]) + unseen)
-    if none_over or not any_flag:
+    unseen, no_excess = clopper_pearson(0, n_units)[1], bool(np.abs(excess_of_item).max() < ROUNDING)
+    if no_excess:
+        excess = wilson(0, n_units)
+    elif excess is not None and np.ptp(excess_of_item) < ROUNDING:
+        excess = max(-1.0, float(excess_of_item[0]) - unseen), min(1.0, float(excess_of_item[0]) + unseen)
+    if no_excess or not any_flag:
         latent = 0.0, unseen / room
-    elif latent is not None and np.ptp(rated[knows]) < ROUNDING:
-        latent = float(rated[knows][0]) - unseen / room, float(rated[knows][0]) + unseen / room
+    elif latent is not None and np.ptp(latents[is_rated]) < ROUNDING:
+        latent = float(latents[is_rated][0]) - unseen / room, float(latents[is_rated][0]) + unseen / room
     return excess, None if latent is None else (_clipped(latent[0]), _clipped(latent[1]))
 
 
-def _latent_contributions(over: Floats, room: Floats, k: Ints) -> Floats:
+def _latent_contributions(excess: Floats, headroom: Floats, k: Ints) -> Floats:
     """Return each item's contribution to the rate of shortcuts (n,). That rate is the item-weighted mean of
-    sum of `over` / sum of `room` (the excess of a shortcut) by number of options, NaN if the latter is 0."""
-    out = np.full(len(over), np.nan)
+    sum of `excess` / sum of `headroom` (the excess of a shortcut) by number of options, NaN if the latter is 0."""
+    contributions = np.full(len(excess), np.nan)
     for options in np.unique(k).tolist():
-        here = k == options
-        left = float(room[here].mean())
-        if left > ROUNDING:
-            latent = float(over[here].mean()) / left
-            out[here] = latent + (over[here] - latent * room[here]) / left
-    return out
+        same_k = k == options
+        mean_headroom = float(headroom[same_k].mean())
+        if mean_headroom > ROUNDING:
+            latent = float(excess[same_k].mean()) / mean_headroom
+            contributions[same_k] = latent + (excess[same_k] - latent * headroom[same_k]) / mean_headroom
+    return contributions
 
 
 def _clipped(share: float) -> float:
@@ -240,12 +244,12 @@ class Verdicts:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __getitem__(self, at: int) -> Verdict:
-        return Verdict(self.items[at], *self.kinds[self.which[at]])
+    def __getitem__(self, index: int) -> Verdict:
+        return Verdict(self.items[index], *self.kinds[self.which[index]])
 
     def __iter__(self) -> Iterator[Verdict]:
-        for item, at in zip(self.items, self.which.tolist(), strict=True):
-            yield Verdict(item, *self.kinds[at])
+        for item, kind in zip(self.items, self.which.tolist(), strict=True):
+            yield Verdict(item, *self.kinds[kind])
 
     def undecided(self, mask: Bools, reason: str) -> "Verdicts":
         """Return the verdicts with the masked items set to undecided for the given reason. `mask` is (n,)."""
@@ -269,7 +273,7 @@ class Screened:
     would: Bools
     open: Bools
     voters: int
-    by_ranking: Decision | None
+    by_ranking: FilterDecision | None
 
     @cached_property
     def measurable(self) -> Bools:
@@ -301,31 +305,31 @@ class Screened:
         kinds, which = np.unique(case, return_inverse=True)
         parts = []
         for kind in kinds:
-            c, n_right, missing = map(int, np.unravel_index(kind, shape))
-            reason = _reason(c - 1, n_right, missing, self.voters, self.rules)
-            parts.append((WORDS[c - 1], n_right, self.voters, reason))
+            outcome, n_right, missing = map(int, np.unravel_index(kind, shape))
+            reason = _reason(outcome - 1, n_right, missing, self.voters, self.rules)
+            parts.append((WORDS[outcome - 1], n_right, self.voters, reason))
         return Verdicts(self.votes.items, tuple(parts), which.astype(np.int32))
 
     def chance(self, groups: Ints | None = None) -> Chance:
         """Compare the number of flags with that expected under the null, on the `measurable` items. If voters
         could see positions, a null that knows the positions of the keys decides, because voters that know
         only positions would have been right as often."""
-        there = self.measurable
-        would, key, k = self.would[there], self.votes.key[there], self.votes.k[there]
+        counted = self.measurable
+        would, key, k = self.would[counted], self.votes.key[counted], self.votes.k[counted]
         flagged = _at_key(would, key) & (key >= 0)
-        together = None if groups is None else groups[there]
-        found = chance(flagged, would, k, together)
+        units = None if groups is None else groups[counted]
+        by_keys = chance(flagged, would, k, units)
         if self.by_ranking is not None:
             # The scorer and the cutoff were fitted to these keys, so a p-value of the counts would be too small.
             by_chance = self.by_ranking.cutoff.false_share
-            return replace(found, p=None, false_share=by_chance, **_not_by_chance(found.share, by_chance))
-        if not self.votes.placed or not found.n:
-            return found
-        by_position, off = chance(flagged, would, k, together, key), key_spread(key, k, together).off
-        return replace(found, by_position=by_position, key_position=off)
+            return replace(by_keys, p=None, false_share=by_chance, **_not_by_chance(by_keys.share, by_chance))
+        if not self.votes.placed or not by_keys.n:
+            return by_keys
+        by_position, off_position = chance(flagged, would, k, units, key), key_spread(key, k, units).off
+        return replace(by_keys, by_position=by_position, key_position=off_position)
 
 
-def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = None) -> Screened:
+def screened(votes: Votes, rules: ScreenRules, by_ranking: FilterDecision | None = None) -> Screened:
     """Screen the items by a voting rule, or with `criterion: fdr` by the decision `by_ranking`. Raise
     `UsageError` if the criterion needs a different number of voters than voted or were left out since."""
     n, m, width = votes.best.shape
@@ -337,13 +341,13 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: Decision | None = Non
     missing = (votes.pick == UNANSWERED).sum(axis=1, dtype=right.dtype)
     if rules.criterion == FDR:
         assert by_ranking is not None
-        would, open_ = by_ranking.would, by_ranking.open
+        would, is_open = by_ranking.would, by_ranking.open
     else:
-        by_ranking, due = None, votes_needed(rules.criterion, m)
-        would = np.asarray(right >= due)
-        open_ = np.ones_like(would) if m == 0 else ~would & (right + missing[:, None] >= due)
-    there = options < votes.k[:, None]
-    return Screened(votes, rules, right, missing, there, would & there, open_ & there, m, by_ranking)
+        by_ranking, needed = None, votes_needed(rules.criterion, m)
+        would = np.asarray(right >= needed)
+        is_open = np.ones_like(would) if m == 0 else ~would & (right + missing[:, None] >= needed)
+    exists = options < votes.k[:, None]
+    return Screened(votes, rules, right, missing, exists, would & exists, is_open & exists, m, by_ranking)
 
 
 def d4_votes(
@@ -357,20 +361,24 @@ def d4_votes(
     template = votes.template if by_letter else None
     d4 = ScreenRules(criterion="unanimous", voters=votes.voters, template=template)
     cast = votes if by_letter and votes.rotations == 1 else cast_votes(answers, d4, index, plain=True)
-    asked = models_asked(answers, "choices_only", cast.template)
-    return (d4, cast) if cast.template is not None and set(cast.voters) <= set(asked) else None
+    models = models_asked(answers, "choices_only", cast.template)
+    return (d4, cast) if cast.template is not None and set(cast.voters) <= set(models) else None
 
 
-def _at_key(table: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
+def _at_key(values: npt.NDArray[T], key: Ints) -> npt.NDArray[T]:
     # An unknown key takes the first column.
-    return np.take_along_axis(table, np.maximum(key, 0)[:, None], axis=1)[:, 0]
+    return np.take_along_axis(values, np.maximum(key, 0)[:, None], axis=1)[:, 0]
 
 
 def _reason(code: int, votes: int, missing: int, voters: int, rules: ScreenRules) -> str:
-    said = f"{votes} of {voters} voters right" if voters else "no voter was asked"
+    votes_right = f"{votes} of {voters} voters right" if voters else "no voter was asked"
     if rules.criterion == FDR:
         ranked = {FLAGGED: "hit above the cut", KEPT: "no hit above the cut"}
-        return f"{ranked.get(code, 'unanswered')}, {said}"
+        return f"{ranked.get(code, 'unanswered')}, {votes_right}"
     if code == UNDECIDED and voters:
-        return f"{said}, {missing} of {voters} unanswered" if missing else f"{said}, no answer at all"
-    return f"{said}, {missing} unanswered" if missing and voters else said
+        return (
+            f"{votes_right}, {missing} of {voters} unanswered"
+            if missing
+            else f"{votes_right}, no answer at all"
+        )
+    return f"{votes_right}, {missing} unanswered" if missing and voters else votes_right

@@ -73,23 +73,23 @@ def lowest_cutoff(
         return Cutoff(0)
     if independent is not None and independent < min(np.ceil(rho.max() / q - ROUNDING), n):
         return Cutoff(n, groups=independent, margin=margin)
-    least = margin * float(rho.max())
+    start_decoys = margin * float(rho.max())
     order = np.argsort(-strength, kind="stable").astype(np.int32)
     last = np.append(np.diff(strength[order]) < 0, True)
-    won = hit[order]
-    hits = np.cumsum(won, dtype=np.int32)
-    decoys = np.where(won, 0.0, rho[order])
+    is_hit = hit[order]
+    hits = np.cumsum(is_hit, dtype=np.int32)
+    decoys = np.where(is_hit, 0.0, rho[order])
     decoys = np.cumsum(decoys, out=decoys)
-    decoys += least
-    at = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + ROUNDING))
-    if not len(at):
-        return Cutoff(n, decoys=least, margin=margin)
-    end = int(at[-1])
-    h, d = int(hits[end]), float(decoys[end])
-    misses = end + 1 - h
-    ratio = (d - least) / misses if misses else float(rho[order[: end + 1]].mean())
-    share = Rate(min(1.0, d / h), h, false_share_interval(h, misses, ratio, margin))
-    return Cutoff(n, float(strength[order[end]]), h, misses, d, share, margin=margin)
+    decoys += start_decoys
+    cuts = np.flatnonzero(last & (hits > 0) & (decoys <= q * hits + ROUNDING))
+    if not len(cuts):
+        return Cutoff(n, decoys=start_decoys, margin=margin)
+    cut = int(cuts[-1])
+    n_hits, n_decoys = int(hits[cut]), float(decoys[cut])
+    misses = cut + 1 - n_hits
+    ratio = (n_decoys - start_decoys) / misses if misses else float(rho[order[: cut + 1]].mean())
+    share = Rate(min(1.0, n_decoys / n_hits), n_hits, false_share_interval(n_hits, misses, ratio, margin))
+    return Cutoff(n, float(strength[order[cut]]), n_hits, misses, n_decoys, share, margin=margin)
 
 
 def false_share_interval(hits: int, misses: int, rho: float, family: float = 1.0) -> Interval:
@@ -115,7 +115,7 @@ def _negative_binomial(level: float, misses: float, c: float) -> int:
 
 
 @dataclass(frozen=True, repr=False)
-class Decision:
+class FilterDecision:
     """Outcome of the filter on each item (n,): 1 flagged, 0 kept or -1 undecided.
 
     `would` (n, K) marks the option for which the item would be flagged if it were the key, and `open` (n, K) those for
@@ -148,9 +148,9 @@ def hit_probability(ranking: Ranking, key: Ints) -> Floats:
     share, hits, null = np.full(len(hit), np.nan), hit[enter], ranking.null[enter]
     for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
         # An item's own hit must not affect the probability of its shortcut.
-        mine, others = ranked & (ranking.fold == f), ranking.fold[enter] != f
-        sure = ranking.probable[enter][others]
-        share[mine] = shortcut_share(sure, hits[others], null[others], ranking.probable[mine])
+        in_fold, in_others = ranked & (ranking.fold == f), ranking.fold[enter] != f
+        probable = ranking.probable[enter][in_others]
+        share[in_fold] = shortcut_share(probable, hits[in_others], null[in_others], ranking.probable[in_fold])
     return share + (1 - share) * ranking.null
 
 
@@ -158,14 +158,14 @@ def family_size(ranking: Ranking, key: Ints) -> float:
     """Return how many items are hits or misses together: the design effect of the hits beyond their probability over the
     families, or the size of families that nothing pairs, if it is larger. At least 1."""
     _, hit, enter = _entered(ranking, key)
-    beyond = (hit - hit_probability(ranking, key))[enter]
-    beyond = beyond[known := ~np.isnan(beyond)]
-    square = float(beyond @ beyond)
-    together = group_sums(beyond, ranking.families[enter][known])
-    return max(1.0, ranking.unpaired, float(together @ together) / square if square else 1.0)
+    residual = (hit - hit_probability(ranking, key))[enter]
+    residual = residual[is_known := ~np.isnan(residual)]
+    square = float(residual @ residual)
+    sums = group_sums(residual, ranking.families[enter][is_known])
+    return max(1.0, ranking.unpaired, float(sums @ sums) / square if square else 1.0)
 
 
-def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
+def flags(ranking: Ranking, key: Ints, q: float) -> FilterDecision:
     """Flag items so that the expected share of flags due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
     rho = hits_per_miss(ranking.null[enter])
@@ -174,36 +174,36 @@ def flags(ranking: Ranking, key: Ints, q: float) -> Decision:
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     would = above[:, None] & (np.arange(ranking.width) == ranking.top[:, None])
     # Without a cutoff, a missing answer could have created one.
-    open_ = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
-    open_ |= cutoff.groups is not None
-    at_key = open_[np.arange(n), np.maximum(key, 0)] | (key < 0)
-    outcome = np.where(above & hit, FLAGGED, np.where(at_key, UNDECIDED, KEPT))
-    return Decision(outcome.astype(np.int8), cutoff, would, open_, hit, ranking, key)
+    is_open = ((ranking.reachable >= (cutoff.threshold or 0.0)) | (ranking.null >= 1)[:, None]) & ~would
+    is_open |= cutoff.groups is not None
+    is_unsettled = is_open[np.arange(n), np.maximum(key, 0)] | (key < 0)
+    outcome = np.where(above & hit, FLAGGED, np.where(is_unsettled, UNDECIDED, KEPT))
+    return FilterDecision(outcome.astype(np.int8), cutoff, would, is_open, hit, ranking, key)
 
 
-def shortcut_share(probable: Floats, hit: Bools, null: Floats, at: Floats) -> Floats:
-    """Estimate the share s of shortcuts among items to which the scorer gives the probabilities `at` (m,).
+def shortcut_share(probable: Floats, hit: Bools, null: Floats, probability: Floats) -> Floats:
+    """Estimate the share s of shortcuts among items to which the scorer gives the probabilities `probability` (m,).
 
     Of such items, s + (1 - s) c are hits. The scorer's probabilities are too even, so s is logistic in the logit of its
     probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at least 0, are
     fitted to `hit` (n,) by maximum likelihood with a ridge penalty, given `probable` (n,) and c, `null` (n,).
     """
     x, c = np.round(_logits(probable), _DECIMALS), np.minimum(null, 1 - _LEAST)
-    place = coded(x + 1e3 * np.round(c, 6))[1]
-    n = np.bincount(place)
-    x, c, hits = (np.bincount(place, weights=of).astype(np.float64) for of in (x, c, hit.astype(np.float64)))
+    cell = coded(x + 1e3 * np.round(c, 6))[1]
+    n = np.bincount(cell)
+    x, c, hits = (np.bincount(cell, weights=w).astype(np.float64) for w in (x, c, hit.astype(np.float64)))
     x, c, misses = x / n, c / n, n - hits
 
-    def loss(to: Floats) -> tuple[float, Floats]:
-        s = expit(to[0] + to[1] * x)
-        h = c + (1 - c) * s
-        likely = hits @ np.log(h) + misses @ np.log1p(-np.minimum(s, 1 - 1e-12))
-        slope = hits * (1 - c) * s * (1 - s) / h - misses * s
-        off = to - PRIOR
-        return PENALTY / 2 * float(off @ off) - float(likely), PENALTY * off - [slope.sum(), slope @ x]
+    def loss(beta: Floats) -> tuple[float, Floats]:
+        s = expit(beta[0] + beta[1] * x)
+        p_hit = c + (1 - c) * s
+        log_l = hits @ np.log(p_hit) + misses @ np.log1p(-np.minimum(s, 1 - 1e-12))
+        gradient = hits * (1 - c) * s * (1 - s) / p_hit - misses * s
+        off = beta - PRIOR
+        return PENALTY / 2 * float(off @ off) - float(log_l), PENALTY * off - [gradient.sum(), gradient @ x]
 
-    found = minimize(loss, PRIOR, jac=True, method="L-BFGS-B", bounds=[(None, None), (0, None)])
-    return np.asarray(expit(found.x[0] + found.x[1] * _logits(at)))
+    fit = minimize(loss, PRIOR, jac=True, method="L-BFGS-B", bounds=[(None, None), (0, None)])
+    return np.asarray(expit(fit.x[0] + fit.x[1] * _logits(probability)))
 
 
 def _logits(probable: Floats) -> Floats:

@@ -42,10 +42,10 @@ class ItemIndex:
         """Arrange the values of rows by item (n,). Items without a row are NaN. A block has at most one row per item."""
         if not len(block):
             return np.broadcast_to(np.nan, len(self))
-        out = np.full(len(self), np.nan)
-        where = self.index_of[block.item]
-        out[where[where >= 0]] = values[where >= 0]
-        return out
+        spread = np.full(len(self), np.nan)
+        place = self.index_of[block.item]
+        spread[place[place >= 0]] = values[place >= 0]
+        return spread
 
 
 def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
@@ -55,21 +55,22 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
     if items == answers.items:
         index = np.arange(len(items), dtype=np.int32)
     else:
-        there = pa.array(answers.items, pa.string())
-        found = pc.index_in(there, value_set=pa.array(items, pa.string()))
-        index = np.asarray(pc.fill_null(found, -1), dtype=np.int32)
-    at = index[answers.item_of]
+        table_items = pa.array(answers.items, pa.string())
+        positions = pc.index_in(table_items, value_set=pa.array(items, pa.string()))
+        index = np.asarray(pc.fill_null(positions, -1), dtype=np.int32)
+    place = index[answers.item_of]
     keys, ks = np.asarray(answers.column("key")), np.asarray(pc.list_value_length(answers.column("order")))
-    if not (known := at >= 0).all():
-        at, keys, ks = at[known], keys[known], ks[known]
+    if not (is_judged := place >= 0).all():
+        place, keys, ks = place[is_judged], keys[is_judged], ks[is_judged]
     key, k = np.full(len(items), -1, dtype=np.int16), np.zeros(len(items), dtype=np.int16)
-    key[at], k[at] = keys, ks
-    wrong = np.flatnonzero((key[at] != keys) | (k[at] != ks) | (keys < 0) | (keys >= ks))
-    if len(wrong):
-        n = len(np.unique(at[wrong]))
+    key[place], k[place] = keys, ks
+    conflicting = np.flatnonzero((key[place] != keys) | (k[place] != ks) | (keys < 0) | (keys >= ks))
+    if len(conflicting):
+        item, n = items[place[conflicting[0]]], len(np.unique(place[conflicting]))
         raise DataError(
-            f"answer table: the rows of item {items[at[wrong[0]]]} disagree on its key or number of choices, or the key "
-            f"is out of range ({n} such items). Ask or import the items again."
+            f"answer table: the rows of item {item} disagree on its key or number of choices, or the key "
+            f"is out of range ({n} such items). Ask or import the items again.",
+            code="contradictory-rows",
         )
     _refuse_repeated_rows(answers)
     return ItemIndex(items, key, k, index)
@@ -82,22 +83,25 @@ def _refuse_repeated_rows(answers: Answers) -> None:
         if (block.item[1:] > block.item[:-1]).all():
             continue
         weights = np.random.default_rng(0).integers(0, 1 << 64, block.order.shape[1] + 1, dtype=np.uint64) | 1
-        marks = block.item.astype(np.uint64) * weights[0]
+        hashes = block.item.astype(np.uint64) * weights[0]
         for position, weight in zip(block.order.T, weights[1:], strict=True):
-            marks += position.astype(np.uint64) * weight
-        kinds, counts = np.unique(marks, return_counts=True)
-        if len(kinds) == len(marks):
+            hashes += position.astype(np.uint64) * weight
+        distinct, counts = np.unique(hashes, return_counts=True)
+        if len(distinct) == len(hashes):
             continue
         # Equal hashes do not prove equal rows.
-        alike = np.isin(marks, kinds[counts > 1])
-        rows, times = np.unique(np.column_stack([block.item, block.order])[alike], axis=0, return_counts=True)
+        repeated = np.isin(hashes, distinct[counts > 1])
+        rows, times = np.unique(
+            np.column_stack([block.item, block.order])[repeated], axis=0, return_counts=True
+        )
         surplus += int((times - 1).sum())
         if surplus and not first:
             item, n = answers.items[rows[times > 1][0, 0]], times[times > 1][0]
             first = f"item {item} has {n} rows for {model} under {view} ({template})"
     if surplus:
         raise DataError(
-            f"answer table: {first} in the same order; repeated rows in total: {surplus}. Import each log only once."
+            f"answer table: {first} in the same order; repeated rows in total: {surplus}. Import each log only once.",
+            code="repeated-rows",
         )
 
 
@@ -107,12 +111,12 @@ def key_spread(key: Ints, k: Ints, groups: Ints | None = None) -> KeySpread:
     `groups` (n,), the statistic is divided by the mean design effect (Rao and Scott 1981)."""
     from scipy.special import chdtrc
 
-    there = (k > 0) & (key >= 0)
-    key, k = key[there], k[there]
+    is_known = (k > 0) & (key >= 0)
+    key, k = key[is_known], k[is_known]
     if not len(key):
         return KeySpread(n=0)
     counts = {options: _counts(key, k, options) for options in np.unique(k).tolist()}
-    effect = _mean_effect(key, k, None if groups is None else groups[there])
+    effect = _mean_effect(key, k, None if groups is None else groups[is_known])
     chi = sum(_chi_square(c[None, :])[0] for c in counts.values()) / effect
     df = sum(len(c) - 1 for c in counts.values())
     exact = not df or any(c.sum() / len(c) < FEWEST_PER_POSITION for c in counts.values())
@@ -123,21 +127,21 @@ def key_spread(key: Ints, k: Ints, groups: Ints | None = None) -> KeySpread:
             draws += _chi_square(rng.multinomial(int(c.sum()), np.full(len(c), 1 / len(c)), size=DRAWS))
         # The observed keys are one of the draws, so p is never 0 (Davison and Hinkley 1997, 4.2).
         p = float((1 + np.count_nonzero(draws >= chi - ROUNDING)) / (1 + DRAWS))
-    total, even = np.zeros(max(counts)), np.zeros(max(counts))
+    observed, expected = np.zeros(max(counts)), np.zeros(max(counts))
     for c in counts.values():
-        total[: len(c)] += c
-        even[: len(c)] += c.sum() / len(c)
-    most = int(np.abs((total - even) / np.sqrt(np.maximum(even, 1e-300))).argmax())
-    share, evenly = float(total[most] / len(key)), float(even[most] / len(key))
+        observed[: len(c)] += c
+        expected[: len(c)] += c.sum() / len(c)
+    farthest = int(np.abs((observed - expected) / np.sqrt(np.maximum(expected, 1e-300))).argmax())
+    share, expected_share = float(observed[farthest] / len(key)), float(expected[farthest] / len(key))
     return KeySpread(
         n=len(key),
-        shares=tuple((total / len(key)).tolist()),
+        shares=tuple((observed / len(key)).tolist()),
         by_options={
             str(o): KeysAmong(n=int(c.sum()), shares=tuple((c / c.sum()).tolist())) for o, c in counts.items()
         },
         p=p,
         test="drawn" if exact else "chi-square",
-        off=OffPosition(position=most, share=share, even=evenly) if p < LEVEL else None,
+        off=OffPosition(position=farthest, share=share, even=expected_share) if p < LEVEL else None,
     )
 
 
@@ -147,12 +151,12 @@ def _mean_effect(key: Ints, k: Ints, groups: Ints | None) -> float:
         return 1.0
     effects, weights = [], []
     for options in np.unique(k).tolist():
-        here = k == options
+        same_k = k == options
         for position in range(options):
-            at = (key[here] == position).astype(np.float64)
-            few = np.count_nonzero(here) / clusters(len(at), groups[here])
-            effects.append(design_effect(at, groups[here]) or few)
-            weights.append(len(at) * (1 - at.mean()))
+            is_at = (key[same_k] == position).astype(np.float64)
+            ratio = np.count_nonzero(same_k) / clusters(len(is_at), groups[same_k])
+            effects.append(design_effect(is_at, groups[same_k]) or ratio)
+            weights.append(len(is_at) * (1 - is_at.mean()))
     return float(np.average(effects, weights=weights)) if sum(weights) else 1.0
 
 

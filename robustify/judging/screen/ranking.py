@@ -20,7 +20,7 @@ from robustify.judging.baselines.conditional_logit import (
     FEWEST_ITEMS,
     FEWEST_TRAINING_ITEMS,
     centred,
-    fitted,
+    fit_conditional_logit,
     log_probabilities,
 )
 from robustify.judging.baselines.features import NAMES
@@ -30,15 +30,15 @@ from robustify.judging.readers.fits import item_sample, nested_cross_fit
 from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen import certainty
 from robustify.judging.screen.item_index import ItemIndex, key_shares
-from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import (
+from robustify.judging.screen.preferences import (
     GRADED,
-    TIED,
     MeanPreference,
     MeanPreferences,
     Silence,
     VoterPreferences,
 )
+from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screen.votes import TIED
 
 RIDGE = 1.0
 """Ridge penalty of the level-2 conditional logit."""
@@ -90,13 +90,13 @@ class Ranking:
 @dataclass(frozen=True, repr=False)
 class OptionScores:
     """Cross-fitted scores of options by their texts alone: `logits`, and their parts due to form (`surface`) and `words`.
-    They are (n, K), like the mask `there` of options. `known` (n,) marks items with a key."""
+    They are (n, K), like the `mask` of options. `is_keyed` (n,) marks items with a key."""
 
     logits: Floats
     surface: Floats
     words: Floats
-    there: Bools
-    known: Bools
+    mask: Bools
+    is_keyed: Bools
     fold: Ints
 
 
@@ -116,29 +116,29 @@ class Ranker:
         if items is not None:
             index = replace(index, k=np.array([item.k for item in items], dtype=np.int64))
         self._index, self._items = index, items
-        self._known = (index.k > 0) & (index.key >= 0)
+        self._is_keyed = (index.k > 0) & (index.key >= 0)
         self._groups, self._settings = groups or {}, settings or ProbeSettings()
         self._preferences = VoterPreferences(answers, index)
-        self._there = self._preferences.there
+        self._mask = self._preferences.mask
 
     def rank(self, rules: ScreenRules, *, explained: bool = True) -> Ranking:
         """Rank the items by the answers that the rules' voters gave in both modes. Items that are too few for a fit are
         ranked by the sum of the voters' preferences. Contributions are left out unless `explained`."""
-        index, there, known = self._index, self._there, self._known
-        preferences = self._preferences.of(rules)
+        index, mask, keyed = self._index, self._mask, self._is_keyed
+        preferences = self._preferences.mean(rules)
         fits, parts, surface = self._fitted(preferences, self._folds, explained=explained)
-        said = known & np.logical_or.reduce([fit.said for fit in fits])
-        top, best, p_key = by_rows(_top_and_key, certainty.mean_logits(fits), there, said, index.key)
+        contributes = keyed & np.logical_or.reduce([fit.contributes for fit in fits])
+        top, log_p, p_key = by_rows(_top_and_key, certainty.mean_logits(fits), mask, contributes, index.key)
         null = 1 / np.maximum(index.k, 1)
-        if preferences.placed and known.all():
+        if preferences.placed and keyed.all():
             shares = key_shares(index.key, index.k, index.width)
             null = np.where(top >= 0, shares[index.k, np.maximum(top, 0)], null)
         # If wrong replies are less often readable, more of the readable replies are right by chance.
         null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
         # Whether an item has a unique top may depend on a key that is ranked among the item's fold, so ties count here.
-        ranked, counted = top >= 0, known & (self._representatives(known) == np.arange(len(top)))
-        known_of = ranked | (top == TIED)
-        reachable = certainty.reachable_strengths(fits, known_of, counted)
+        ranked, counted = top >= 0, keyed & (self._representatives(keyed) == np.arange(len(top)))
+        is_known = ranked | (top == TIED)
+        reachable = certainty.reachable_strengths(fits, is_known, counted)
         probable = [fit.probable for fit in fits]
         # Ranks need only the probabilities.
         for fit in fits:
@@ -149,11 +149,11 @@ class Ranker:
             items=index.items,
             width=index.width,
             top=top,
-            p_pick=np.where(ranked, np.round(np.exp(best), 12), np.nan) if explained else nothing,
+            p_pick=np.where(ranked, np.round(np.exp(log_p), 12), np.nan) if explained else nothing,
             p_key=p_key if explained else nothing,
             probable=np.where(ranked, np.round(np.mean(probable, axis=0), 9), np.nan),
             strength=strength,
-            reachable=reachable if known_of.all() else np.where(known_of[:, None], reachable, np.inf),
+            reachable=reachable if is_known.all() else np.where(is_known[:, None], reachable, np.inf),
             null=null,
             group=self._representatives(preferences.complete & ranked),
             fold=self._folds[0],
@@ -167,7 +167,7 @@ class Ranker:
 
     def contributions(self, rules: ScreenRules) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """Return the centered contribution of each part and surface feature to the logits of a ranking (n, K)."""
-        return self._fitted(self._preferences.of(rules), self._folds)[1:]
+        return self._fitted(self._preferences.mean(rules), self._folds)[1:]
 
     def by_options(self) -> OptionScores | None:
         """Score the options by their texts alone. Return None if texts are unknown or there are too few items for a fit."""
@@ -176,7 +176,9 @@ class Ranker:
         (fit,), parts, _ = self._fitted(None, self._folds[:1])
         if "words" not in parts:
             return None
-        return OptionScores(fit.logits, parts["surface"], parts["words"], self._there, self._known, fit.fold)
+        return OptionScores(
+            fit.logits, parts["surface"], parts["words"], self._mask, self._is_keyed, fit.fold
+        )
 
     @property
     def _content(self) -> Floats:
@@ -186,10 +188,10 @@ class Ranker:
     @cached_property
     def _folds(self) -> list[Ints]:
         settings = self._settings
-        together = self._families
-        seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(together) < MANY else 1)
+        families = self._families
+        seeds = settings.seed * FOLD_SEEDS + np.arange(FOLD_SEEDS if len(families) < MANY else 1)
         content = self._content
-        return [copies.balanced_folds(together, content, settings.folds, s) for s in seeds.tolist()]
+        return [copies.balanced_folds(families, content, settings.folds, s) for s in seeds.tolist()]
 
     @property
     def _families(self) -> Ints:
@@ -210,7 +212,7 @@ class Ranker:
     def _fitted_rows(self) -> list[list[Ints]]:
         """Training items for each fold of each partition."""
         folds = ((fold, np.flatnonzero(np.bincount(fold)).tolist()) for fold in self._folds)
-        return [[item_sample((fold != f) & self._known) for f in numbers] for fold, numbers in folds]
+        return [[item_sample((fold != f) & self._is_keyed) for f in numbers] for fold, numbers in folds]
 
     @cached_property
     def _passages(self) -> Ints:
@@ -229,10 +231,10 @@ class Ranker:
         """Return the item that represents each item's near-duplicates (n,). It has the least hash, `ranked` ones first."""
         if self._items is None:
             return np.arange(len(self._index), dtype=np.int32)
-        alike = copies.near_duplicates(self._items)
-        order = np.lexsort((self._content, ~ranked, alike))
-        kinds, first = np.unique(alike[order], return_index=True)
-        return np.asarray(order[first][np.searchsorted(kinds, alike)], dtype=np.int64)
+        duplicates = copies.near_duplicates(self._items)
+        order = np.lexsort((self._content, ~ranked, duplicates))
+        groups, first = np.unique(duplicates[order], return_index=True)
+        return np.asarray(order[first][np.searchsorted(groups, duplicates)], dtype=np.int64)
 
     @cached_property
     def _form(self) -> ReaderFits | None:
@@ -245,7 +247,7 @@ class Ranker:
         topic = group_numbers([item.topic for item in self._items or ()], {})
         kind = np.unique(topic * (self._index.width + 1) + self._index.k, return_inverse=True)[1]
         fewest = max(FEWEST_OF_KIND, SMALLEST_KIND * len(kind))
-        common = np.bincount(kind[self._known], minlength=len(kind))[kind] >= fewest
+        common = np.bincount(kind[self._is_keyed], minlength=len(kind))[kind] >= fewest
         return np.where(common & (len(np.unique(kind[common])) > 1), kind, -1)
 
     @cached_property
@@ -261,7 +263,7 @@ class Ranker:
                 columns_by_name[f"surface{_OF_KIND}"] = nested_cross_fit(self._predict_of_kind, fold)
             words = np.moveaxis(nested_cross_fit(sequences.predict, fold), 3, 0)
             columns_by_name |= {
-                f"words {least}": centred(logits, self._there)
+                f"words {least}": centred(logits, self._mask)
                 for least, logits in zip(LEAST, words, strict=True)
             }
             partitions.append(columns_by_name)
@@ -276,7 +278,7 @@ class Ranker:
         """Return the features' coefficients for each item, fitted on the training items of its kind (m, 1, f)."""
         kind, chosen = self._kinds[items], np.zeros_like(train)
         # All kinds together are fitted on no more items than the pooled fit.
-        chosen[item_sample(train & self._known)] = True
+        chosen[item_sample(train & self._is_keyed)] = True
         out = np.zeros((len(kind), 1, 2 * len(NAMES)))
         for number in np.unique(kind[kind >= 0]).tolist():
             out[kind == number] = self._coefficients(chosen & (self._kinds == number))
@@ -291,49 +293,51 @@ class Ranker:
     ) -> tuple[list[certainty.CrossFit], dict[str, Floats], dict[str, Floats]]:
         """Cross-fit the scorer, and return its logits with the contributions of each part and of each surface feature.
         Contributions are left out unless `explained`."""
-        there, known, x = self._there, self._known, None if self._form is None else self._form.x
+        mask, is_keyed, x = self._mask, self._is_keyed, None if self._form is None else self._form.x
         by_mode, silence = ({}, {}) if preferences is None else (preferences.values, preferences.missing)
-        shown = np.empty((*there.shape, 0))
-        if x is not None and preferences is not None and len(there) < MANY:
+        shown = np.empty((*mask.shape, 0))
+        if x is not None and preferences is not None and len(mask) < MANY:
             picks = preferences.picks()
             shown = shown if picks is None else np.concatenate([x, picks], axis=2)
-        n, sizes = int(known.sum()), np.unique(folds[0][known], return_counts=True)[1].tolist()
+        n, sizes = int(is_keyed.sum()), np.unique(folds[0][is_keyed], return_counts=True)[1].tolist()
         enough = n >= FEWEST_ITEMS and len(sizes) > 2 and n - sum(sorted(sizes)[-2:]) >= FEWEST_TRAINING_ITEMS
         if not enough or (self._items is None and not by_mode):
             # The voters' preferences are summed, as one fit of all items.
-            every = np.arange(len(there))
+            all_rows = np.arange(len(mask))
             ones = dict.fromkeys(by_mode, 1.0)
-            fit = certainty.CrossFit(np.zeros_like(folds[0]), there)
-            parts = self._parts(by_mode, ones, every)
-            fit.fill(every, parts, _missing(silence, ones, every), shown, certainty.own_certainty)
+            fit = certainty.CrossFit(np.zeros_like(folds[0]), mask)
+            parts = self._parts(by_mode, ones, all_rows)
+            fit.fill(all_rows, parts, _missing(silence, ones, all_rows), shown, certainty.own_certainty)
             return [fit], parts, {}
-        named = (*by_mode, *self._by_text[0]) if explained else ()
-        parts = {_part(name): np.zeros(there.shape) for name in named}
-        surface = {name: np.zeros(there.shape) for name in (NAMES if x is not None and explained else ())}
+        names = (*by_mode, *self._by_text[0]) if explained else ()
+        parts = {_part(name): np.zeros(mask.shape) for name in names}
+        surface = {name: np.zeros(mask.shape) for name in (NAMES if x is not None and explained else ())}
         fits: list[certainty.CrossFit] = []
         for fold, by_text, fitted_rows in zip(folds, self._by_text, self._fitted_rows, strict=False):
-            fit = certainty.CrossFit(fold, there)
+            fit = certainty.CrossFit(fold, mask)
             for i, f in enumerate(np.flatnonzero(np.bincount(fold)).tolist()):
-                mine, others = np.flatnonzero(fold == f), fold != f
+                in_fold, others = np.flatnonzero(fold == f), fold != f
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
                 rows = fitted_rows[i]
                 weights = self._weights(columns, rows)
-                learned = certainty.fitted_certainty(
-                    self._parts(columns, weights, rows), there[rows], self._index.key[rows], shown[rows]
+                certainty_of = certainty.fitted_certainty(
+                    self._parts(columns, weights, rows), mask[rows], self._index.key[rows], shown[rows]
                 )
-                for at in range(0, len(mine), ROWS):
-                    some = mine[at : at + ROWS]
-                    adds = self._parts(columns, weights, some)
-                    fit.fill(some, adds, _missing(silence, weights, some), shown[some], learned)
+                for start in range(0, len(in_fold), ROWS):
+                    chunk = in_fold[start : start + ROWS]
+                    contributions = self._parts(columns, weights, chunk)
+                    fit.fill(
+                        chunk, contributions, _missing(silence, weights, chunk), shown[chunk], certainty_of
+                    )
                     for name, table in parts.items():
-                        table[some] += adds[name] / len(folds)
+                        table[chunk] += contributions[name] / len(folds)
                 if surface and x is not None:
                     weight = weights["surface"] * self._coefficients(others)
                     if (name := f"surface{_OF_KIND}") in weights:
-                        weight = weight + weights[name] * self._of_kind(others, mine)
-                    added = x[mine] * weight / len(folds)
-                    for at, name in enumerate(NAMES):
-                        surface[name][mine] += added[:, :, at] + added[:, :, at + len(NAMES)]
+                        weight = weight + weights[name] * self._of_kind(others, in_fold)
+                    added = x[in_fold] * weight / len(folds)
+                    for f, name in enumerate(NAMES):
+                        surface[name][in_fold] += added[:, :, f] + added[:, :, f + len(NAMES)]
             fits.append(fit)
         return fits, parts, surface
 
@@ -341,7 +345,7 @@ class Ranker:
         """Return the centered contribution of each part to the logits of the items `rows` (m, K)."""
         parts: dict[str, Floats] = {}
         for name, weight in weights.items():
-            adds = centred(weight * columns[name][rows], self._there[rows])
+            adds = centred(weight * columns[name][rows], self._mask[rows])
             parts[_part(name)] = parts.get(_part(name), 0.0) + adds
         return parts
 
@@ -349,30 +353,34 @@ class Ranker:
         """Fit the coefficient of each column on the items `rows`. Words get 0 if they would point away from keys, as if
         options come from a pool and each is the key once, because a solver that does not know the other keys cannot use
         this."""
-        useful = list(columns)
+        names = list(columns)
         while True:
-            x = np.stack([columns[name][rows] for name in useful], axis=-1)
-            found = dict(
-                zip(useful, fitted(x, self._index.key[rows], self._there[rows], RIDGE).tolist(), strict=True)
+            x = np.stack([columns[name][rows] for name in names], axis=-1)
+            weights = dict(
+                zip(
+                    names,
+                    fit_conditional_logit(x, self._index.key[rows], self._mask[rows], RIDGE).tolist(),
+                    strict=True,
+                )
             )
-            away = [name for name, weight in found.items() if weight < 0 and _part(name) == "words"]
-            if not away:
-                return dict.fromkeys(columns, 0.0) | found
-            useful = [name for name in useful if name not in away]
+            misleading = [name for name, weight in weights.items() if weight < 0 and _part(name) == "words"]
+            if not misleading:
+                return dict.fromkeys(columns, 0.0) | weights
+            names = [name for name in names if name not in misleading]
 
 
-def _top_and_key(logits: Floats, there: Bools, said: Bools, key: Ints) -> tuple[Ints, Floats, Floats]:
+def _top_and_key(logits: Floats, mask: Bools, contributes: Bools, key: Ints) -> tuple[Ints, Floats, Floats]:
     """Return each item's best option, its log probability, and the key's probability, each (n,). They are -1, -inf and
-    NaN unless an item is `said` (n,) to have a contribution."""
-    log_p = log_probabilities(logits, there)
-    log_p[~said] = np.nan
+    NaN unless something `contributes` (n,) to an item."""
+    log_p = log_probabilities(logits, mask)
+    log_p[~contributes] = np.nan
     return *certainty.top_options(log_p), np.exp(at_option(log_p, np.maximum(key, 0)))
 
 
 def at_option(table: Floats, option: Ints) -> Floats:
     """Return the value of a table (n, K) at one option of each item (n,), or NaN if the option is negative."""
-    found = np.take_along_axis(table, np.maximum(option, 0)[:, None], axis=1)[:, 0]
-    return np.where(option >= 0, found, np.nan)
+    values = np.take_along_axis(table, np.maximum(option, 0)[:, None], axis=1)[:, 0]
+    return np.where(option >= 0, values, np.nan)
 
 
 def _part(name: str) -> str:

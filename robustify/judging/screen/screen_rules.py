@@ -85,7 +85,8 @@ def require_voters(criterion: str, voters: int) -> None:
         case (_, n) if voters and n != voters:
             raise UsageError(
                 f"screen.criterion: {criterion} does not fit the number of voters ({voters}). Use k-of-{voters}, "
-                f"or name {n} voters in screen.voters."
+                f"or name {n} voters in screen.voters.",
+                code="criterion-needs-other-voters",
             )
 
 
@@ -99,9 +100,9 @@ def same_model(
 ) -> tuple[str, str] | None:
     """Return the first two voters that are the same model, or None. All digests of their fingerprints agree,
     or without digests the model and the server. Precision, device and batch size do not count."""
-    known = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
-    pairs = combinations([v for v, parts in known.items() if parts], 2)
-    return next((pair for pair in pairs if known[pair[0]] == known[pair[1]]), None)
+    identities = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
+    pairs = combinations([v for v, identity in identities.items() if identity], 2)
+    return next((pair for pair in pairs if identities[pair[0]] == identities[pair[1]]), None)
 
 
 def model_identity(fingerprint: Mapping[str, str]) -> dict[str, str]:

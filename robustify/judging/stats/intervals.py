@@ -44,12 +44,12 @@ def rate(credit: Floats, groups: Ints | None = None, effect: float = 1.0) -> Rat
     """Return the mean of credits, with a Wilson interval for their effective sample size, divided by a further design
     `effect`. Credits (n,) are in [0, 1], and NaN does not count. Without an `effective_size`, there is no interval. For
     credits that are shared (1/t), `shared_rate` is narrower."""
-    there = ~np.isnan(credit)
-    answered = credit[there]
-    if not len(answered):
+    is_answered = ~np.isnan(credit)
+    credits = credit[is_answered]
+    if not len(credits):
         return Rate(None, 0, None)
-    n, mean = len(answered), float(answered.mean())
-    size = effective_size(answered, None if groups is None else groups[there])
+    n, mean = len(credits), float(credits.mean())
+    size = effective_size(credits, None if groups is None else groups[is_answered])
     return Rate(mean, n, None if size is None else wilson(mean * size / effect, size / effect))
 
 
@@ -64,8 +64,8 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints, groups: Ints | None = None) 
     if n == 0:
         return Rate(None, 0, None)
     code = tie * 2 + (tie < k)
-    same = [(c // 2, bool(c % 2), credit[code == c]) for c in np.unique(code).tolist()]
-    counts = [(t, others, len(of), int(np.count_nonzero(of))) for t, others, of in same]
+    by_tie = [(c // 2, bool(c % 2), credit[code == c]) for c in np.unique(code).tolist()]
+    counts = [(t, others, len(credits), int(np.count_nonzero(credits))) for t, others, credits in by_tie]
     mean, below, above = math.fsum(hits / t for t, _, _, hits in counts) / n, 0.0, 0.0
     effect = design_effect(credit, groups)
     if effect is None:
@@ -98,25 +98,25 @@ def design_effect(credit: Floats, groups: Ints | None = None, level: float = 0.9
     and Andersen 1955). If credits do not vary, groups count as items.
     """
     n = len(credit)
-    drawn = clusters(n, groups)
-    if groups is None or drawn == n:
+    n_groups = clusters(n, groups)
+    if groups is None or n_groups == n:
         return 1.0
-    if drawn < FEWEST_GROUPS:
+    if n_groups < FEWEST_GROUPS:
         return None
     if not np.ptp(credit):
-        return n / drawn
-    apart = credit - credit.mean()
-    off = group_sums(apart, groups)
-    square = float(off @ off)
+        return n / n_groups
+    centred = credit - credit.mean()
+    sums = group_sums(centred, groups)
+    square = float(sums @ sums)
     if not square:
         return 1.0
-    variance = square * drawn / (drawn - 1)
+    variance = square * n_groups / (n_groups - 1)
     from scipy.special import stdtrit  # loaded only when needed
 
-    tail, heavy = 0.5 + level / 2, drawn * float((off**4).sum()) / square**2
-    free = max(1.0, min(drawn - 1.0, 2 * drawn / max(heavy - 1, ROUNDING)))
-    wider = float(stdtrit(free, tail) / stdtrit(n - 1, tail)) ** 2
-    return max(1.0, variance / float(apart @ apart) * wider)
+    tail, kurtosis = 0.5 + level / 2, n_groups * float((sums**4).sum()) / square**2
+    df = max(1.0, min(n_groups - 1.0, 2 * n_groups / max(kurtosis - 1, ROUNDING)))
+    t_ratio = float(stdtrit(df, tail) / stdtrit(n - 1, tail)) ** 2
+    return max(1.0, variance / float(centred @ centred) * t_ratio)
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
@@ -176,11 +176,11 @@ def resampled(table: Floats, groups: Ints | None = None, draws: int = 2000, seed
         rows, sizes = rows[:, :-1], rows[:, -1]
     rng = np.random.default_rng(seed)
     n, chunk = int(counts.sum()), max(1, _CELLS // len(rows))
-    out = []
+    parts = []
     for start in range(0, draws, chunk):
         drawn = rng.multinomial(n, counts / n, size=min(chunk, draws - start)).astype(np.float64)
-        out.append((drawn @ rows) / (drawn @ sizes)[:, None])
-    return np.concatenate(out)
+        parts.append((drawn @ rows) / (drawn @ sizes)[:, None])
+    return np.concatenate(parts)
 
 
 def clusters(n: int, groups: Ints | None = None) -> int:
@@ -199,8 +199,8 @@ def group_sums(values: Floats, groups: Ints | None) -> Floats:
 
 def interval(draws: Floats, level: float = 0.95) -> Interval:
     """Return the percentile interval of the draws that are not NaN, or NaN if there are none."""
-    known, tail = draws[~np.isnan(draws)], (1 - level) / 2
-    low, high = np.quantile(known, [tail, 1 - tail]).tolist() if len(known) else (math.nan, math.nan)
+    finite, tail = draws[~np.isnan(draws)], (1 - level) / 2
+    low, high = np.quantile(finite, [tail, 1 - tail]).tolist() if len(finite) else (math.nan, math.nan)
     return low, high
 
 
@@ -284,7 +284,7 @@ def _kappa_interval(
     if units < FEWEST_CLUSTERS:
         return None
 
-    low, high = bootstrap(cells, lambda of: kappa_of(of.reshape(-1, k, k), weights), groups, seed=seed)
+    low, high = bootstrap(cells, lambda means: kappa_of(means.reshape(-1, k, k), weights), groups, seed=seed)
     if low < high:
         return low, high
     if not high > 0:  # one rater gives one label to all items, so that kappa is 0, or undefined

@@ -44,10 +44,10 @@ def mcnemar(b: int, c: int) -> tuple[float, float]:
         return 1.0, 1.0
     from scipy.special import bdtr  # loaded only when needed
 
-    upto, below = (
+    at_most, less_than = (
         float(bdtr(least, b + c, 0.5)) if least >= 0 else 0.0 for least in (min(b, c), min(b, c) - 1)
     )
-    return min(1.0, 2 * upto), min(1.0, upto + below)
+    return min(1.0, 2 * at_most), min(1.0, at_most + less_than)
 
 
 def minimum_detectable_difference(n: float, p0: float, level: float = 0.95, power: float = 0.8) -> float:
@@ -57,16 +57,16 @@ def minimum_detectable_difference(n: float, p0: float, level: float = 0.95, powe
         return math.nan
     z, beta = NORMAL.inv_cdf(0.5 + level / 2), NORMAL.inv_cdf(power)
 
-    def short(d: float) -> float:
-        p1 = p0 + d
-        return z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(max(0.0, p1 * (1 - p1))) - d * math.sqrt(n)
+    def shortfall(rise: float) -> float:
+        p1 = p0 + rise
+        return z * math.sqrt(p0 * (1 - p0)) + beta * math.sqrt(max(0.0, p1 * (1 - p1))) - rise * math.sqrt(n)
 
     low, high = 0.0, 1.0 - p0
-    if short(high) > 0:
+    if shortfall(high) > 0:
         return math.nan
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if short(middle) > 0 else (low, middle)
+        low, high = (middle, high) if shortfall(middle) > 0 else (low, middle)
     return high
 
 
@@ -108,27 +108,27 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
     The interval is Wald's with one item added on each side (Bonett and Price 2012). With `groups` (n,), the standard error
     is clustered (Miller 2024, arXiv 2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal.
     """
-    there = ~np.isnan(credit) & ~np.isnan(other)
-    d = credit[there] - other[there]
+    is_paired = ~np.isnan(credit) & ~np.isnan(other)
+    d = credit[is_paired] - other[is_paired]
     n = len(d)
     if not n:
         return Difference(None, 0, None)
-    together = None if groups is None else groups[there]
-    drawn, value, wide = clusters(n, together), float(d.mean()), n + 2
-    if drawn < FEWEST_CLUSTERS:
+    units = None if groups is None else groups[is_paired]
+    n_units, value, wide_n = clusters(n, units), float(d.mean()), n + 2
+    if n_units < FEWEST_CLUSTERS:
         return Difference(value, n, None)
-    middle = float(d.sum()) / wide
-    if together is None:
-        error = math.sqrt((float(d @ d) + 2) / wide - middle**2) / math.sqrt(wide)
+    mean = float(d.sum()) / wide_n
+    if units is None:
+        error = math.sqrt((float(d @ d) + 2) / wide_n - mean**2) / math.sqrt(wide_n)
         z = _Z
     else:
-        off = group_sums(d, together) - middle * group_sums(np.ones(n), together)
-        spread = float(off @ off) + (1 - middle) ** 2 + (1 + middle) ** 2
-        error = math.sqrt(spread * (drawn + 2) / (drawn + 1)) / wide
+        sums = group_sums(d, units) - mean * group_sums(np.ones(n), units)
+        spread = float(sums @ sums) + (1 - mean) ** 2 + (1 + mean) ** 2
+        error = math.sqrt(spread * (n_units + 2) / (n_units + 1)) / wide_n
         from scipy.special import stdtrit
 
-        z = float(stdtrit(drawn - 1, 0.975))
-    return Difference(value, n, (max(-1.0, middle - z * error), min(1.0, middle + z * error)), error)
+        z = float(stdtrit(n_units - 1, 0.975))
+    return Difference(value, n, (max(-1.0, mean - z * error), min(1.0, mean + z * error)), error)
 
 
 def detectable(error: float, level: float = 0.95, power: float = 0.8) -> float:
@@ -151,11 +151,11 @@ def sign_flip(sums: Ints, groups: Ints | None = None) -> tuple[float, float]:
     if int(size.max()) == 1:
         return mcnemar((total + distance) // 2, (total - distance) // 2)
     kinds, counts = np.unique(size, return_counts=True)
-    draws = [Draws((step,), (0.5,), n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
+    draws = [UnitSums((step,), (0.5,), n) for step, n in zip(kinds.tolist(), counts.tolist(), strict=True)]
     # The sum is twice the sum of the positive parts (0 to total) minus the total.
     least = (total + distance) // 2
-    upto, below = (lattice_tail(draws, total + 1, at) for at in (least, least + 1))
-    exact, mid = np.clip([2 * upto, upto + below], LEAST_LATTICE_P, 1.0).tolist()
+    at_least, above = (lattice_tail(draws, total + 1, minimum) for minimum in (least, least + 1))
+    exact, mid = np.clip([2 * at_least, at_least + above], LEAST_LATTICE_P, 1.0).tolist()
     return exact, mid
 
 
@@ -168,12 +168,12 @@ def newcombe(p: float, p_ci: Interval, q: float, q_ci: Interval) -> Interval:
 def independent_difference(x: float, n: float, y: float, m: float) -> Difference:
     """Return the rate x/n minus the rate y/m of other items, with Newcombe's hybrid score interval. Counts may be sums
     of credits. The standard error pools both rates after adding one success and one failure."""
-    p, q, drawn = x / n, y / m, round(n + m)
-    if drawn < FEWEST_CLUSTERS:
-        return Difference(p - q, drawn, None)
-    both = (x + y + 1) / (n + m + 2)
+    p, q, total_n = x / n, y / m, round(n + m)
+    if total_n < FEWEST_CLUSTERS:
+        return Difference(p - q, total_n, None)
+    pooled = (x + y + 1) / (n + m + 2)
     ci = newcombe(p, wilson(x, n), q, wilson(y, m))
-    return Difference(p - q, drawn, ci, math.sqrt(both * (1 - both) * (1 / n + 1 / m)))
+    return Difference(p - q, total_n, ci, math.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m)))
 
 
 LEAST_P = 1e-40
@@ -187,7 +187,7 @@ _NOTHING = -160.0
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class UnitSums:
     """Kind of `n` independent units. The sum over a unit's items reaches `levels` with these probabilities, otherwise 0."""
 
     levels: tuple[int, ...]
@@ -206,40 +206,44 @@ class Draws:
         return self.n * (square - (self.mean / self.n) ** 2)
 
 
-def independent_draws(step: Ints, p: Floats, groups: Ints | None = None) -> list[Draws]:
+def independent_draws(step: Ints, p: Floats, groups: Ints | None = None) -> list[UnitSums]:
     """Combine items into independent units. Item i adds `step` i with probability `p` i; both are (n,).
 
     The items of a group (n,) share one uniform number, and each adds its step if the number is below its p. For copies,
     whose keys are one draw, this is exact. For other items with these probabilities, no dependence gives a sum that varies
     more (comonotonicity; Dhaene et al. 2002), so that its tail is conservative.
     """
-    chances, at = np.unique(p, return_inverse=True)
-    codes, code = np.unique(step.astype(np.int64) * len(chances) + at, return_inverse=True)
+    chances, chance_index = np.unique(p, return_inverse=True)
+    codes, code = np.unique(step.astype(np.int64) * len(chances) + chance_index, return_inverse=True)
     if groups is None:
         counts = np.bincount(code, minlength=len(codes)).tolist()
-        single = zip(
+        kinds = zip(
             (codes // len(chances)).tolist(), chances[codes % len(chances)].tolist(), counts, strict=True
         )
-        return [Draws((value,), (chance,), n) for value, chance, n in single if chance > 0]
-    unit = np.unique(groups, return_inverse=True)[1]
-    order = np.argsort(unit, kind="stable")
-    ends = np.flatnonzero(np.diff(unit[order], prepend=-1, append=unit.max(initial=-1) + 1))
+        return [UnitSums((value,), (chance,), n) for value, chance, n in kinds if chance > 0]
+    unit_of = np.unique(groups, return_inverse=True)[1]
+    order = np.argsort(unit_of, kind="stable")
+    edges = np.flatnonzero(np.diff(unit_of[order], prepend=-1, append=unit_of.max(initial=-1) + 1))
     # Units of the same items have the same sum of random marks.
     marks = np.random.default_rng(0).integers(0, 1 << 62, len(codes), dtype=np.uint64)
-    sums = np.add.reduceat(marks[code[order]], ends[:-1]) if len(order) else marks[:0]
+    sums = np.add.reduceat(marks[code[order]], edges[:-1]) if len(order) else marks[:0]
     _, first, counts = np.unique(sums, return_index=True, return_counts=True)
-    found = []
-    for one, n in zip(first.tolist(), counts.tolist(), strict=True):
-        own = codes[code[order[ends[one] : ends[one + 1]]]]
+    units = []
+    for unit, n in zip(first.tolist(), counts.tolist(), strict=True):
+        members = codes[code[order[edges[unit] : edges[unit + 1]]]]
         steps: dict[float, int] = {}
         for value, chance in zip(
-            (own // len(chances)).tolist(), chances[own % len(chances)].tolist(), strict=True
+            (members // len(chances)).tolist(), chances[members % len(chances)].tolist(), strict=True
         ):
             steps[chance] = steps.get(chance, 0) + value
-        falling = [chance for chance in sorted(steps, reverse=True) if chance > 0]
-        less = [chance - below for chance, below in pairwise([*falling, 0.0])]
-        found.append(Draws(tuple(np.cumsum([steps[chance] for chance in falling]).tolist()), tuple(less), n))
-    return found
+        descending = [chance for chance in sorted(steps, reverse=True) if chance > 0]
+        probabilities = [chance - below for chance, below in pairwise([*descending, 0.0])]
+        units.append(
+            UnitSums(
+                tuple(np.cumsum([steps[chance] for chance in descending]).tolist()), tuple(probabilities), n
+            )
+        )
+    return units
 
 
 def poisson_binomial(p: Floats, groups: Ints | None = None) -> Floats:
@@ -249,16 +253,16 @@ def poisson_binomial(p: Floats, groups: Ints | None = None) -> Floats:
     if len(p) and not (float(p.min()) >= 0 and float(p.max()) <= 1):
         raise ValueError("probabilities must be in [0, 1]")
     parts: list[tuple[int, Floats]] = []
-    for one in independent_draws(np.ones(len(p), dtype=np.int64), p, groups):
-        if len(one.levels) == 1:
-            start, mass = _binomial(one.n, one.probabilities[0])
-            spread = np.zeros((len(mass) - 1) * one.levels[0] + 1)
-            spread[:: one.levels[0]] = mass
-            parts.append((start * one.levels[0], spread))
-        elif one.levels:
-            single = np.zeros(one.levels[-1] + 1)
-            single[[0, *one.levels]] = max(0.0, 1 - math.fsum(one.probabilities)), *one.probabilities
-            parts += [(0, single)] * one.n
+    for units in independent_draws(np.ones(len(p), dtype=np.int64), p, groups):
+        if len(units.levels) == 1:
+            start, mass = _binomial(units.n, units.probabilities[0])
+            pmf = np.zeros((len(mass) - 1) * units.levels[0] + 1)
+            pmf[:: units.levels[0]] = mass
+            parts.append((start * units.levels[0], pmf))
+        elif units.levels:
+            unit_pmf = np.zeros(units.levels[-1] + 1)
+            unit_pmf[[0, *units.levels]] = max(0.0, 1 - math.fsum(units.probabilities)), *units.probabilities
+            parts += [(0, unit_pmf)] * units.n
     out = np.zeros(len(p) + 1)
     start, mass = total(parts)
     out[start : start + len(mass)] = mass
@@ -276,18 +280,18 @@ def _binomial(n: int, q: float) -> tuple[int, Floats]:
 
 
 def _trimmed(start: int, mass: Floats) -> tuple[int, Floats]:
-    there = np.flatnonzero(mass >= LEAST_P)
-    return start + int(there[0]), mass[there[0] : there[-1] + 1]
+    kept = np.flatnonzero(mass >= LEAST_P)
+    return start + int(kept[0]), mass[kept[0] : kept[-1] + 1]
 
 
 def total(parts: Iterable[tuple[int, Floats]]) -> tuple[int, Floats]:
     """Return the distribution of a sum of independent integers, each given by its minimum and its probabilities."""
-    left = list(parts) or [(0, np.ones(1))]
-    while len(left) > 1:
-        pairs = zip(left[::2], left[1::2], strict=False)
+    remaining = list(parts) or [(0, np.ones(1))]
+    while len(remaining) > 1:
+        pairs = zip(remaining[::2], remaining[1::2], strict=False)
         merged = [_trimmed(i + j, np.convolve(x, y)) for (i, x), (j, y) in pairs]
-        left = merged + ([left[-1]] if len(left) % 2 else [])
-    return left[0]
+        remaining = merged + ([remaining[-1]] if len(remaining) % 2 else [])
+    return remaining[0]
 
 
 def upper_tail(pmf: Floats, x: int) -> float:
@@ -302,26 +306,26 @@ def central(pmf: Floats, level: float = 0.95) -> Interval:
     return float(np.searchsorted(below, tail)), float(np.searchsorted(below, 1 - tail))
 
 
-def lattice_tail(draws: Sequence[Draws], size: int, least: int) -> float:
+def lattice_tail(draws: Sequence[UnitSums], size: int, least: int) -> float:
     """Return P(S >= least) for the sum S < `size` of independent units. It comes from the characteristic function, with
     rounding errors of about 1e-12."""
-    wave = -2j * np.pi * np.arange(size // 2 + 1) / size
+    waves = -2j * np.pi * np.arange(size // 2 + 1) / size
     # Most frequencies are negligible, because log |cf| <= -p q (1 - Re z) for the probabilities p and q of two sums that
     # differ by a step, and z of that step.
-    bound = np.zeros(len(wave))
-    for one in draws:
-        rest = max(0.0, 1 - math.fsum(one.probabilities))
-        for level, p in zip(one.levels[-1:], one.probabilities[-1:], strict=True):
-            bound += one.n * p * rest * (np.cos(wave.imag * level) - 1)
-    there = np.flatnonzero(bound > _NOTHING)
-    log_cf, wave = np.zeros(len(there), dtype=np.complex128), wave[there]
+    bound = np.zeros(len(waves))
+    for units in draws:
+        p_zero = max(0.0, 1 - math.fsum(units.probabilities))
+        for level, p in zip(units.levels[-1:], units.probabilities[-1:], strict=True):
+            bound += units.n * p * p_zero * (np.cos(waves.imag * level) - 1)
+    kept = np.flatnonzero(bound > _NOTHING)
+    log_cf, waves = np.zeros(len(kept), dtype=np.complex128), waves[kept]
     # A factor can be exactly 0 (a fair coin at half a turn). Its log is -inf, and exp restores 0.
     with np.errstate(divide="ignore"):
-        for one in draws:
-            factor = np.full(len(there), max(0.0, 1 - math.fsum(one.probabilities)), dtype=np.complex128)
-            for level, p in zip(one.levels, one.probabilities, strict=True):
-                factor += p * np.exp(wave * level)
-            log_cf += one.n * np.log(factor)
+        for units in draws:
+            factor = np.full(len(kept), max(0.0, 1 - math.fsum(units.probabilities)), dtype=np.complex128)
+            for level, p in zip(units.levels, units.probabilities, strict=True):
+                factor += p * np.exp(waves * level)
+            log_cf += units.n * np.log(factor)
     cf = np.zeros(size // 2 + 1, dtype=np.complex128)
-    cf[there] = np.exp(log_cf)
+    cf[kept] = np.exp(log_cf)
     return float(np.fft.irfft(cf, size)[least:].sum())

@@ -36,8 +36,8 @@ class Quoted(Quantity):
     kind: Literal["score less looks", "score", "cloze"]
 
 
-def quoted(full: Quantity | None, looks: Looks | None) -> Quoted | None:
+def number_to_quote(full: Quantity | None, looks: Looks | None) -> Quoted | None:
     """Return the number to quote, given the score on the full question. Return None if the model was not asked it."""
     if looks is not None and looks.state == "claimed" and looks.less is not None:
-        return Quoted.of(looks.less, kind="score less looks")
-    return None if full is None or full.value is None else Quoted.of(full, kind="score")
+        return Quoted.from_rate(looks.less, kind="score less looks")
+    return None if full is None or full.value is None else Quoted.from_rate(full, kind="score")

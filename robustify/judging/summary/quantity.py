@@ -34,7 +34,7 @@ class Quantity(Part):
     ci: Interval | None = None
 
     @classmethod
-    def of(cls, measured: "Rate | Difference | Quantity", **more: Any) -> Self:
+    def from_rate(cls, measured: "Rate | Difference | Quantity", **more: Any) -> Self:
         """Build the quantity from a rate, a difference, or a quantity, and from the other fields of the class."""
         return cls(value=measured.value, n=measured.n, ci=measured.ci, **more)
 
@@ -52,9 +52,9 @@ class Reason(Part):
 
     def nested(self, name: str) -> tuple["Reason", ...]:
         """Return the reasons nested in a parameter, or an empty tuple if it has none."""
-        found = self.params.get(name)
-        every = found if isinstance(found, tuple) else (found,)
-        return tuple(one for one in every if isinstance(one, Reason))
+        value = self.params.get(name)
+        reasons = value if isinstance(value, tuple) else (value,)
+        return tuple(reason for reason in reasons if isinstance(reason, Reason))
 
 
 class Score(Quantity):

@@ -162,10 +162,11 @@ class Summary(Part):
 
 def read(tree: object) -> Summary:
     """Return the summary in a parsed `summary.json`, ignoring unknown fields. Raise `DataError` for another format."""
-    found = tree.get("format") if isinstance(tree, Mapping) else None
-    if found != FORMAT:
+    version = tree.get("format") if isinstance(tree, Mapping) else None
+    if version != FORMAT:
         raise DataError(
-            f"summary.json: format {found!r} is not supported; expected {FORMAT}. To write it, {AGAIN}."
+            f"summary.json: format {version!r} is not supported; expected {FORMAT}. To write it, {AGAIN}.",
+            code="unsupported-summary-format",
         )
     try:
         return Summary.model_validate(tree, extra="ignore")
@@ -174,5 +175,6 @@ def read(tree: object) -> Summary:
         where = ".".join(map(str, first["loc"]))
         raise DataError(
             f"summary.json: {where} is invalid: {first['type']} ({error.error_count()} errors). If another version of "
-            f"robustify wrote it, {AGAIN}."
+            f"robustify wrote it, {AGAIN}.",
+            code="invalid-summary",
         ) from None

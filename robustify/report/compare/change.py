@@ -112,7 +112,7 @@ def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Int
     tested, found = compare_pair(y, x, groups)
     same = np.array_equal(x[answered], y[answered])
     # Nothing is estimated if all credits are equal.
-    difference = Quantity(value=found.value, n=found.n) if same else Quantity.of(found)
+    difference = Quantity(value=found.value, n=found.n) if same else Quantity.from_rate(found)
     means = (float(v[answered].mean()) if found.n else None for v in (x, y))
     first, second = (Quantity(value=mean, n=found.n) for mean in means)
     return Change(
@@ -130,7 +130,7 @@ def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> C
     )
     p = 2 * NORMAL.cdf(-abs(found.value or 0.0) / found.error) if found.error else None
     return Change(
-        number=LOOKS.name, part="all", models=models, first=first, second=second, difference=Quantity.of(found),
+        number=LOOKS.name, part="all", models=models, first=first, second=second, difference=Quantity.from_rate(found),
         error=found.error, p=p, p_mid=p, paired=True, same=np.array_equal(x[answered], y[answered]),
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def unpaired_change(
         error = (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
         p = 2 * NORMAL.cdf(-abs(value) / error) if error else None
     return Change(
-        number=number, part=part, models=models, first=Quantity.of(q), second=Quantity.of(r),
+        number=number, part=part, models=models, first=Quantity.from_rate(q), second=Quantity.from_rate(r),
         difference=Quantity(value=value, ci=ci), error=error, p=p, p_mid=p, paired=False,
     )  # fmt: skip
 

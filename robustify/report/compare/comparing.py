@@ -12,7 +12,7 @@ import numpy as np
 from robustify.base.arrays import Floats, Ints
 from robustify.base.files import neutral
 from robustify.judging import measures
-from robustify.judging.accuracy import Scored, scored
+from robustify.judging.accuracy import ScoredModel, score_model
 from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.measures import SET, Measure, PerItem, of_section
 from robustify.judging.readers.reader_rows import NAME, VIEW
@@ -72,12 +72,12 @@ class Side:
         groups, at = numbered_groups(items), {item.id: n for n, item in enumerate(items)}
         return None if groups is None else groups[[at[name] for name in self.items]]
 
-    def scored(self, model: str) -> Scored:
+    def scored(self, model: str) -> ScoredModel:
         """Return the model's credits on the matched items by view, as the run scored them."""
         screen, rules, answers = self.summary.screen, ScreenRules(), self.run.answers
         if screen is not None:
             rules = ScreenRules(mode=screen.mode, template=screen.template, norm=screen.norm or "chars")
-        return scored(answers, item_index(answers, self.items), model, self.summary.full_mode, rules)
+        return score_model(answers, item_index(answers, self.items), model, self.summary.full_mode, rules)
 
     def owed(self, model: str) -> Floats | None:
         """Return the model's looks on the matched items, or None if the run cannot estimate them (n_items,)."""
@@ -92,7 +92,7 @@ class Side:
         block = self.run.answers.block(VIEW, NAME).first()
         return item_index(self.run.answers, self.items).spread(block, block.correct) if len(block) else None
 
-    def values(self, measure: Measure, model: Scored) -> Floats | None:
+    def values(self, measure: Measure, model: ScoredModel) -> Floats | None:
         """Return a measure's values for the matched items, or None if it has none by item (n_items,)."""
         if not isinstance(measure.compute, PerItem):
             return None
@@ -207,7 +207,7 @@ class RunPair:
                 yield looks_change((a, b), x, y, self.one.groups)
 
     def _of_model(
-        self, measure: Measure, models: tuple[str, str], scores: tuple[Scored, Scored] | None
+        self, measure: Measure, models: tuple[str, str], scores: tuple[ScoredModel, ScoredModel] | None
     ) -> Iterator[Change]:
         """Yield the change of a model's number on all and on kept items, paired if both runs have values by item."""
         if measure is measures.CHOICES_ONLY and len(self.screens("mode")) > 1:
@@ -234,7 +234,7 @@ class RunPair:
     ) -> Iterator[Change]:
         """Yield the change of a number on each part of the items, from the two summaries alone."""
         named = zip((self.one, self.two), models or (SET, SET), strict=True)
-        found = [measure.of(side.summary).get(model, Measured()) for side, model in named]
+        found = [measure.values_in(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
             q, r = (one.all if part == "all" else one.kept for one in found)
             if (change := unpaired_change(measure.name, models, part, q, r)) is not None:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from robustify.judging.measures import MEASURES, TOPICS_RANK, Group, PartName
+from robustify.judging.measures import MEASURES, TOPICS_RANK, PartName, ReleaseGroup
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.quantity import Measured, Score
@@ -90,8 +90,8 @@ class ReleasedTopics(BaseModel):
         return "topic table"
 
     @property
-    def group(self) -> Group:
-        """Group of the table."""
+    def group(self) -> ReleaseGroup:
+        """ReleaseGroup of the table."""
         return "topics"
 
     @property
@@ -335,7 +335,7 @@ class _Page:
             disclosed = measure.disclosure
             if disclosed is None:
                 continue
-            for subject, parts in measure.of(summary).items():
+            for subject, parts in measure.values_in(summary).items():
                 if subject and disclosed.rules and subject not in disclosed.rules:
                     continue
                 i = position_of_model[subject] if measure.scope == "model" else 0

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from robustify.judging.measures import MEASURES, Disclosed, Group, Measure, PartName, Scope
+from robustify.judging.measures import MEASURES, Disclosed, Measure, PartName, ReleaseGroup, Scope
 from robustify.judging.summary.quantity import Score
 
 Kind = Literal["share", "p", "state"]
@@ -46,7 +46,7 @@ class ReleasedNumber(BaseModel):
     subject: str
     part: PartName
     name: str
-    group: Group
+    group: ReleaseGroup
     kind: Kind
     value: float | None
     n: int | None

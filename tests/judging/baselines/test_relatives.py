@@ -8,7 +8,7 @@ import pytest
 from bench.simulate.dependent import _SCRIPTS, DEPENDENT, longer_scripts
 from robustify.items.item import Item
 from robustify.judging.baselines.near_duplicates import content_hashes, fold_groups, parallel_items
-from robustify.judging.baselines.relatives import LARGEST, joined, relatives
+from robustify.judging.baselines.relatives import LARGEST, merge_groups, relatives
 
 
 def order_of(items: list[Item]) -> np.ndarray:
@@ -45,8 +45,8 @@ def test_the_most_similar_pairs_come_first_and_no_group_is_too_large() -> None:
     items = DEPENDENT["half-changed copies"](360, np.random.default_rng(1)).items
     assert np.bincount(fold_groups(items)).max() <= LARGEST
     pairs = np.array([0, 2, 1]), np.array([1, 3, 2])
-    assert joined(np.arange(40), *pairs)[:5].tolist() == [0, 0, 0, 0, 4]
-    assert joined(np.arange(30), *pairs)[:5].tolist() == [0, 0, 2, 2, 4], "at most three of thirty"
+    assert merge_groups(np.arange(40), *pairs)[:5].tolist() == [0, 0, 0, 0, 4]
+    assert merge_groups(np.arange(30), *pairs)[:5].tolist() == [0, 0, 2, 2, 4], "at most three of thirty"
 
 
 def test_relatives_depend_on_content_alone() -> None:

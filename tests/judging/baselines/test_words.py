@@ -47,7 +47,7 @@ def test_an_ending_that_nobody_listed_is_found(cued: bool) -> None:
         )
         for name, key in zip(b.ids, b.key, strict=True)
     ]  # fmt: skip
-    x, options = columns(items, FEWEST_OPTIONS), OptionTable.of(items)
+    x, options = columns(items, FEWEST_OPTIONS), OptionTable.from_items(items)
     learn, fold = score_test(x, options), np.repeat(np.arange(200) % 5, 4)
     logits = np.zeros((800, len(LEAST)))
     for f in range(5):
@@ -87,19 +87,21 @@ def marked(n: int, *, key_word: str, others_word: str = "") -> list[Item]:
 
 def test_a_word_that_marks_keys_is_found_and_the_item_itself_does_not_count() -> None:
     items = marked(12, key_word="zebra")
-    (use,) = [u for u in KeyWords(items, np.arange(12)).of(3, items[3].key) if u.word == "zebra"]
+    (use,) = [u for u in KeyWords(items, np.arange(12)).supporting(3, items[3].key) if u.word == "zebra"]
     assert (use.picked, use.items, use.keys, use.expected) == (True, 11, 11, 11 / 4)
     assert use.p < 1e-5
-    assert not KeyWords(items, np.zeros(12, dtype=np.int64)).of(3, items[3].key), "its group does not count"
+    assert not KeyWords(items, np.zeros(12, dtype=np.int64)).supporting(3, items[3].key), (
+        "its group does not count"
+    )
 
 
 def test_a_word_that_marks_other_options_speaks_for_the_option_without_it() -> None:
     items = marked(12, key_word="", others_word="zebra")
-    (use,) = [u for u in KeyWords(items, np.arange(12)).of(3, items[3].key) if u.word == "zebra"]
+    (use,) = [u for u in KeyWords(items, np.arange(12)).supporting(3, items[3].key) if u.word == "zebra"]
     assert (use.picked, use.items, use.keys) == (False, 11, 0)
     assert use.expected == 11 * 3 / 4
     other = (items[3].key + 1) % 4
-    assert not [u for u in KeyWords(items, np.arange(12)).of(3, other) if u.word == "zebra"]
+    assert not [u for u in KeyWords(items, np.arange(12)).supporting(3, other) if u.word == "zebra"]
 
 
 def test_words_that_mark_nothing_are_seldom_named() -> None:
@@ -109,6 +111,6 @@ def test_words_that_mark_nothing_are_seldom_named() -> None:
         texts = tuple(" ".join(rng.choice(WORDS, 3)) + f" {at}{j}" for j in range(4))
         items.append(Item(f"i{at}", "Which box?", texts, int(rng.integers(4))))
     words = KeyWords(items, np.arange(len(items)))
-    named = sum(bool(words.of(at, int(rng.integers(4)))) for at in range(400))
+    named = sum(bool(words.supporting(at, int(rng.integers(4)))) for at in range(400))
     # Family-wise 5 % by item; the tests of one word in many items go together, so the bound is loose.
     assert named <= 60

@@ -8,8 +8,8 @@ import pytest
 from robustify.base.arrays import Ints
 from robustify.judging.looks.estimate import estimates, looks_difference
 from robustify.judging.looks.panel import Panel
-from robustify.judging.looks.standardized import TIED, UNREAD, Options, Rows, beats_chance
-from robustify.judging.summary.looks import Looks, quoted
+from robustify.judging.looks.standardized import TIED, UNREAD, PickRows, ReadOptions, beats_chance
+from robustify.judging.summary.looks import Looks, number_to_quote
 from robustify.judging.summary.quantity import Quantity, Score
 from tests.judging.looks.worlds import World, world
 
@@ -90,13 +90,13 @@ def test_options_may_be_written_in_another_order_if_they_are_shown_in_the_same()
     of = world(400, 6, follows=0.8)
     order = np.random.default_rng(2).permuted(np.tile(np.arange(4), (400, 1)), axis=1)
     new = np.argsort(order, axis=1)
-    options = Options.of(
+    options = ReadOptions.from_logits(
         np.take_along_axis(of.logits, order, axis=1),
         of.mask,
         np.take_along_axis(new, of.key[:, None], 1)[:, 0],
     )
 
-    def rows(pick: Ints) -> Rows:
+    def rows(pick: Ints) -> PickRows:
         moved = options.rows(np.take_along_axis(new, pick[:, None], 1)[:, 0])
         return replace(moved, position=order)
 
@@ -110,9 +110,9 @@ def test_four_orders_of_an_item_are_one_item() -> None:
     of = world(400, 7, follows=1.0)
     single = part_of(of)
 
-    def four(rows: Rows) -> Rows:
+    def four(rows: PickRows) -> PickRows:
         again = np.tile(np.arange(400), 4)
-        return Rows(*(column[again] for column in (rows.item, rows.pick, rows.credit, rows.position)))
+        return PickRows(*(column[again] for column in (rows.item, rows.pick, rows.credit, rows.position)))
 
     asked = {name: four(rows) for name, rows in of.asked.items()}
     found = estimates(of.options, asked, {"m": four(of.without["m"])})["m"].part
@@ -174,7 +174,7 @@ def test_two_options_cannot_be_estimated_which_is_not_zero() -> None:
         "looks_two_options",
     )
     assert found.wrong_picks > 30
-    assert quoted(Score(value=0.7, n=500, ci=(0.66, 0.74)), found).kind == "score"
+    assert number_to_quote(Score(value=0.7, n=500, ci=(0.66, 0.74)), found).kind == "score"
 
 
 def test_one_source_alone_is_an_association() -> None:
@@ -199,13 +199,13 @@ def test_items_on_which_most_others_share_a_wrong_option_are_left_out() -> None:
     wrong = (of.key + 1) % 4
     odd = np.arange(400) < 40
     picks = {name: np.where(odd, wrong, pick) for name, pick in of.picks.items()}
-    panel = Panel.of(of.options, {name: of.options.rows(pick) for name, pick in picks.items()})
+    panel = Panel.from_rows(of.options, {name: of.options.rows(pick) for name, pick in picks.items()})
     assert not panel.typical("m")[odd].any()
     # Seven others of which four share a wrong option are below the limit, and five are above it.
     for count, typical in ((4, True), (5, False)):
         shared = {name: wrong if i < count else of.key for i, name in enumerate(list(of.picks)[1:])}
         rows = {name: of.options.rows(pick) for name, pick in ({"m": wrong} | shared).items()}
-        assert Panel.of(of.options, rows).typical("m").all() == typical
+        assert Panel.from_rows(of.options, rows).typical("m").all() == typical
 
 
 def test_an_item_that_the_reader_could_not_score_adds_no_looks() -> None:
@@ -213,11 +213,11 @@ def test_an_item_that_the_reader_could_not_score_adds_no_looks() -> None:
     logits = of.logits.copy()
     logits[:100, 2] = np.nan
     logits[100:120] = np.inf
-    options = Options.of(logits, of.mask, of.key)
+    options = ReadOptions.from_logits(logits, of.mask, of.key)
     assert not options.z[:120].any()
     found = estimates(options, of.asked, of.without)["m"].part
     assert np.isfinite([found.value, *found.ci]).all()
-    blank = Options.of(np.full(of.logits.shape, np.nan), of.mask, of.key)
+    blank = ReadOptions.from_logits(np.full(of.logits.shape, np.nan), of.mask, of.key)
     nothing = estimates(blank, of.asked, of.without)["m"].part
     assert (nothing.value, nothing.state, nothing.reason.code) == (0.0, "cannot tell", "looks_not_above_zero")
 
@@ -241,11 +241,14 @@ def test_the_score_less_looks_has_an_interval_of_its_own() -> None:
     wide = looks.ci[1] - looks.ci[0] + 2 * 1.96 * np.sqrt(score * (1 - score) / 1500)
     assert 0.5 * wide < less.ci[1] - less.ci[0] < 0.98 * wide
     full = Score(value=float(score), n=1500, ci=(0.0, 1.0))
-    claimed, other = quoted(full, looks), quoted(full, looks.model_copy(update={"state": "wrong picks only"}))
+    claimed, other = (
+        number_to_quote(full, looks),
+        number_to_quote(full, looks.model_copy(update={"state": "wrong picks only"})),
+    )
     assert (claimed.kind, claimed.value, claimed.ci) == ("score less looks", less.value, less.ci)
     assert (other.kind, other.value) == ("score", full.value)
-    assert quoted(None, None) is None
-    assert quoted(Quantity(), looks.model_copy(update={"state": "cannot tell"})) is None
+    assert number_to_quote(None, None) is None
+    assert number_to_quote(Quantity(), looks.model_copy(update={"state": "cannot tell"})) is None
 
 
 def test_two_models_are_compared_on_the_same_items() -> None:

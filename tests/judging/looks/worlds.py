@@ -6,7 +6,7 @@ import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.estimate import Estimate, estimates
-from robustify.judging.looks.standardized import Options, Rows
+from robustify.judging.looks.standardized import PickRows, ReadOptions
 
 OTHERS = ("o0", "o1", "o2", "o3", "o4", "o5", "o6")
 
@@ -24,15 +24,15 @@ class World:
     truth: float
 
     @property
-    def options(self) -> Options:
-        return Options.of(self.logits, self.mask, self.key, self.groups)
+    def options(self) -> ReadOptions:
+        return ReadOptions.from_logits(self.logits, self.mask, self.key, self.groups)
 
     @property
-    def asked(self) -> dict[str, Rows]:
+    def asked(self) -> dict[str, PickRows]:
         return {name: self.options.rows(pick) for name, pick in self.picks.items()}
 
     @property
-    def without(self) -> dict[str, Rows]:
+    def without(self) -> dict[str, PickRows]:
         return {name: self.options.rows(pick) for name, pick in self.blind.items()}
 
     def found(self) -> dict[str, Estimate]:

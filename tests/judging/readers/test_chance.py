@@ -48,7 +48,7 @@ def test_a_fresh_probe_depends_on_neither_names_nor_the_order_of_rows() -> None:
     def probed(items: list[Item]) -> AuditRate | None:
         key, k = np.array([item.key for item in items]), np.full(150, 3)
         kept = Kept(np.ones(150, dtype=bool), key, k, np.zeros((150, 3), dtype=bool))
-        return FreshProbe(items, ProbeSettings(refits=199)).of(kept)
+        return FreshProbe(items, ProbeSettings(refits=199)).audit(kept)
 
     found = probed(items)
     assert found is not None
