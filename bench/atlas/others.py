@@ -174,7 +174,7 @@ def larger(name: str, work: Path) -> Entry:
         "chance": float(np.mean(1 / ctx.index.k)),
         "voters": {
             m: _only(parts.all, "value", "n", "ci")
-            for m, parts in CHOICES_ONLY.values_in(run.summary).items()
+            for m, parts in CHOICES_ONLY.read(run.summary).items()
             if m in run.summary.tree()["screen"]["voters"] and parts.all
         },
         "also_without": {m: rate(credit).json() for m, credit in also.items()},

@@ -159,7 +159,9 @@ def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -
         name: ReaderFits(reader, items).logits(fold) for name, reader in readers.items() if not reader.encoded
     }
     likeness = [likeness_by_words(item.stem, choice) for item in items for choice in item.choices]
-    credits = _key_credits(items, scores | {_WORDS: by_item(np.array(likeness), OptionTable.of(items).mask)})
+    credits = _key_credits(
+        items, scores | {_WORDS: by_item(np.array(likeness), OptionTable.from_items(items).mask)}
+    )
     sampled = item_sample(np.ones(len(items), dtype=bool), MOST_ENCODED)
     sample = [items[i] for i in sampled.tolist()]
     texts = [*(choice for item in sample for choice in item.choices), *(item.stem for item in sample)]
@@ -171,7 +173,7 @@ def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -
             for name, reader in readers.items()
             if reader.encoded
         }
-        scores[_MEANING] = by_item(likeness_by_meaning, OptionTable.of(sample).mask)
+        scores[_MEANING] = by_item(likeness_by_meaning, OptionTable.from_items(sample).mask)
         encoded = _key_credits(sample, scores)
         credits |= {name: _spread(values, sampled, len(items)) for name, values in encoded.items()}
     return credits

@@ -76,8 +76,8 @@ def export_dataset(
             audit=[sentence(g.reason) for g in run.summary.guardrails if g.name == AUDIT],
             screen=run.summary.screen,
             models=run.summary.models,
-            blind=CHOICES_ONLY.values_in(run.summary),
-            full=FULL.values_in(run.summary),
+            blind=CHOICES_ONLY.read(run.summary),
+            full=FULL.read(run.summary),
             reader=reader_line(run.summary),
             quotes=opening(run.summary).quotes,
         )

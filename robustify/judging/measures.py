@@ -142,7 +142,7 @@ class Measure:
         """Whether the value is in `summary.measures`, and in no other part of the summary."""
         return not isinstance(self.compute, (OfPart, OfModel))
 
-    def values_in(self, summary: Summary) -> Mapping[str, Measured]:
+    def read(self, summary: Summary) -> Mapping[str, Measured]:
         """Return the measure's values from a summary, keyed by model or rule. The whole set's value is under `SET`."""
         stored = summary.measures
         if isinstance(self.compute, OfModel):

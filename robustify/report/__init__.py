@@ -74,7 +74,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "s": s,
         "g": g,
         "sum": flagged_sum(s, g),
-        "full": FULL.values_in(s),
+        "full": FULL.read(s),
         "chart": chart,
         "tables": page_tables(s, provenance, g.called, explorer=explorer),
         "name": plain(s.benchmark.name or "unnamed benchmark"),

@@ -103,7 +103,7 @@ class Grounds:
 
 def grounds(s: Summary) -> Grounds:
     """Derive from a summary the values that decide its verdict and its advice."""
-    off, read, false = s.benchmark.key_spread.off, READER.values_in(s).get(SET, Measured()).all, by_chance(s)
+    off, read, false = s.benchmark.key_spread.off, READER.read(s).get(SET, Measured()).all, by_chance(s)
     # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
     return Grounds(
         state=s.state,
@@ -122,13 +122,13 @@ def grounds(s: Summary) -> Grounds:
         reasons={reason.code: reason.params for reason in s.reasons},
         one_position=off if off is not None and off.share >= ONE_PLACE else None,
         hidden=s.screen.hidden if s.screen else "question",
-        asked=len({**FULL.values_in(s), **CLOZE.values_in(s)}),
+        asked=len({**FULL.read(s), **CLOZE.read(s)}),
         claimed={
             name: looks.value
             for name, looks in ((name, model.looks) for name, model in s.models.items())
             if looks is not None and looks.state == "claimed" and looks.value is not None
         },
-        unlooked=bool(s.models) and not CHOICES_ONLY.values_in(s),
+        unlooked=bool(s.models) and not CHOICES_ONLY.read(s),
     )
 
 
@@ -344,7 +344,7 @@ def _keys(s: Summary, g: Grounds) -> Sequence[Words]:
     noise, analysed = s.label_noise, s.item_analysis
     if noise is None:
         return ()
-    n, expected, scores = in_items(noise.flagged), noise.expected or 0.0, FULL.values_in(s)
+    n, expected, scores = in_items(noise.flagged), noise.expected or 0.0, FULL.read(s)
     if analysed is not None:
         expected = n * (1 - (analysed.keys.precision.value or 0.0))
     else:
@@ -382,9 +382,8 @@ JUDGED: Mapping[str, When] = {
     "other_cues": _other_cues,
     "audit": lambda s, g: _if(UNSEEN & g.reasons.keys() and not g.unlooked, n=g.kept, filters="verdict=kept"),
     "show_less": _show,
-    "give_texts": lambda s, g: _if(not RULE.values_in(s) and g.of, n=g.of),
-    "ask_models": lambda s, g: _if(
-        "no_screen" in g.reasons and RULE.values_in(s) and not (s.screen and s.screen.voters), n=g.of),
+    "give_texts": lambda s, g: _if(not RULE.read(s) and g.of, n=g.of),
+    "ask_models": lambda s, g: _if("no_screen" in g.reasons and RULE.read(s) and not (s.screen and s.screen.voters), n=g.of)
 }  # fmt: skip
 ALWAYS: Mapping[str, When] = {
     "mend_defects": _defects,

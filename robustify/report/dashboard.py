@@ -44,7 +44,7 @@ class RunEntry:
     @property
     def reader(self) -> Quantity | None:
         """Accuracy of the reader without questions on all items."""
-        return READER.values_in(self.summary).get(SET, Measured()).all
+        return READER.read(self.summary).get(SET, Measured()).all
 
     @property
     def verdict(self) -> Cell:
@@ -113,7 +113,7 @@ def _rows(run: RunEntry) -> Iterator[Row]:
     rule, flagged = (s.screen.criterion, s.screen.flagged) if s.screen else (None, None)
     of_run = run.date, run.verdict, rule, flagged, run.reader, s.benchmark.chance_accuracy
     for model in s.models or ("none",):
-        full, looks, cloze = (by.values_in(s).get(model, Measured()) for by in (FULL, LOOKS, CLOZE))
+        full, looks, cloze = (by.read(s).get(model, Measured()) for by in (FULL, LOOKS, CLOZE))
         owed = s.models[model].looks if model in s.models else None
         marked = replace(
             cell(looks.all, "points"), badge="claimed" if owed and owed.state == "claimed" else ""

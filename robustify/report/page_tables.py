@@ -169,11 +169,11 @@ def _temperature(t: float) -> Cell:
 
 def measured(s: Summary, section: Section, Kept: str) -> Table:
     """Return the measures of a section as rows, with a column for each part. A single measure is not named."""
-    measures = [measure for measure in of_section(section) if measure.values_in(s)]
+    measures = [measure for measure in of_section(section) if measure.read(s)]
     rows = [
         ((_named(measure), *_subject(s, measure, name)),
          tuple(_score(measure, score) for score in (parts.all, parts.flagged, parts.kept)))
-        for measure in measures for name, parts in measure.values_in(s).items()
+        for measure in measures for name, parts in measure.read(s).items()
     ]  # fmt: skip
     heads = ("Number", *(("Model",) if rows and len(rows[0][0]) > 1 else ()))
     if len(measures) == 1 and measures[0].scope == "rule":
@@ -184,7 +184,7 @@ def measured(s: Summary, section: Section, Kept: str) -> Table:
 
 def by_model(s: Summary, section: Section) -> Table:
     """Return the measures of a section on all items as columns, with a row for each model."""
-    columns = [(measure, measure.values_in(s)) for measure in of_section(section)]
+    columns = [(measure, measure.read(s)) for measure in of_section(section)]
     rows = (
         (voting(name, m.is_voter), *(_score(of, by.get(name, Measured()).all) for of, by in columns))
         for name, m in s.models.items()

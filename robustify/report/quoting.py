@@ -102,7 +102,7 @@ class Quote:
 def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
     """Return the number to quote for each model with a score: first those that were asked the full question."""
     views: dict[Asked, Mapping[str, Measured]] = {
-        "full": FULL.values_in(s), "cloze": CLOZE.values_in(s), "blind": CHOICES_ONLY.values_in(s)
+        "full": FULL.read(s), "cloze": CLOZE.read(s), "blind": CHOICES_ONLY.read(s)
     }  # fmt: skip
     scores: dict[str, tuple[Asked, Score]] = {}
     for asked, by_model in views.items():
@@ -113,7 +113,7 @@ def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
 
 
 def _quote(s: Summary, g: Grounds, name: str, asked: Asked, full: Score) -> Quote:
-    model, blind = s.models[name], CHOICES_ONLY.values_in(s).get(name, Measured()).all
+    model, blind = s.models[name], CHOICES_ONLY.read(s).get(name, Measured()).all
     looks, missing = model.looks, _missing(g, asked, full)
     number = Quoted.from_rate(full, kind="cloze") if asked == "cloze" else number_to_quote(full, looks)
     logged = (model.logged or {}) if asked == "cloze" else {}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from robustify.items.views import VIEWS
-from robustify.judging.accuracy import scored
+from robustify.judging.accuracy import score_model
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.pipeline.restricted_folder import publish
@@ -87,7 +87,7 @@ def knowledge(inside: Inside) -> Known:
     out: dict[str, Any] = {}
     for model in dict.fromkeys(m for v, m, _ in answers.askings() if v in VIEWS):
         named = {"full": "full question", "cloze_chars": "cloze"}
-        for view, credit in scored(answers, held, model, "letter", ScreenRules()).credits.items():
+        for view, credit in score_model(answers, held, model, "letter", ScreenRules()).credits.items():
             if credit is not None and view in named:
                 out[f"{model}: {named[view]}{KEPT}"] = credit
     for cue in ("longest_answer", "most_common_position"):

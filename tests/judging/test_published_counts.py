@@ -32,7 +32,7 @@ def test_medbench_gives_the_published_count_of_every_model(data: Path, tmp_path:
     path = numbered(data / "predictions" / "medbench_options_only" / "multi_options.json", tmp_path)
     run = import_logs([LogPath(path)], tmp_path / "out", options=LogOptions(view="choices_only"))
     voters = run.summary.screen.voters
-    rates = {m: parts.all for m, parts in CHOICES_ONLY.values_in(run.summary).items()}
+    rates = {m: parts.all for m, parts in CHOICES_ONLY.read(run.summary).items()}
     assert {m: round(rate.value * rate.n) for m, rate in rates.items()} == MEDBENCH
     # One reply of mistral names no option: it is unanswered, where the source counts it as wrong.
     assert {m: told.unanswered for m, told in voters.items() if told.unanswered} == {"mistral:7b": 1}
@@ -53,5 +53,5 @@ def test_truthfulqa_pairs_give_the_published_count_of_every_scorer(data: Path, t
         for variant in ("full", "cleaned")
     }
     assert len(published) == 18, "nine scorers in two variants"
-    found = {m: parts.all for m, parts in CHOICES_ONLY.values_in(run.summary).items()}
+    found = {m: parts.all for m, parts in CHOICES_ONLY.read(run.summary).items()}
     assert {m: (round(a.value * a.n), a.n) for m, a in found.items()} == published

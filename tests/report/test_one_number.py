@@ -45,7 +45,7 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
 ) -> None:
     monkeypatch.setattr(releasing, "BUDGET", 1000.0)
     run = asked_by(modes, screen, tmp_path)
-    found = {name: parts.all for name, parts in CHOICES_ONLY.values_in(run.summary).items()}
+    found = {name: parts.all for name, parts in CHOICES_ONLY.read(run.summary).items()}
     page = text_of_page((run.folder / "report.html").read_text())
     lines = comparison_lines(compared([run.folder, run.folder]))
     (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary)])

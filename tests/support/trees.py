@@ -24,7 +24,7 @@ def plain(value: Any) -> Any:
 def measured(summary: Summary, name: str, of: str = SET) -> Any:
     """Return a measure of a model, a rule or the set by part, as JSON holds it, or None if it was not measured."""
     (measure,) = (one for one in MEASURES if one.name == name)
-    found = measure.values_in(summary).get(of)
+    found = measure.read(summary).get(of)
     return None if found is None else found.tree()
 
 

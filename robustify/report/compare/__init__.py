@@ -113,7 +113,7 @@ def _first(found: Comparison) -> FirstScreen:
         verdict = f"No difference between these runs is more than noise ({count(len(tested))} tested)."
     whole = [c for c in changed if c.part == "all"]
     most = max(whole or changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
-    modes = {run.summary.full_mode for run in found.runs if FULL.values_in(run.summary)}
+    modes = {run.summary.full_mode for run in found.runs if FULL.read(run.summary)}
     edited = [pair for pair in known if pair.edited]
     facts = []
     if len(known) == len(edited) == 1:

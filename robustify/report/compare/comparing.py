@@ -234,7 +234,7 @@ class RunPair:
     ) -> Iterator[Change]:
         """Yield the change of a number on each part of the items, from the two summaries alone."""
         named = zip((self.one, self.two), models or (SET, SET), strict=True)
-        found = [measure.values_in(side.summary).get(model, Measured()) for side, model in named]
+        found = [measure.read(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
             q, r = (one.all if part == "all" else one.kept for one in found)
             if (change := unpaired_change(measure.name, models, part, q, r)) is not None:

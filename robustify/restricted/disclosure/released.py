@@ -335,7 +335,7 @@ class _Page:
             disclosed = measure.disclosure
             if disclosed is None:
                 continue
-            for subject, parts in measure.values_in(summary).items():
+            for subject, parts in measure.read(summary).items():
                 if subject and disclosed.rules and subject not in disclosed.rules:
                     continue
                 i = position_of_model[subject] if measure.scope == "model" else 0

@@ -111,11 +111,11 @@ def test_every_letter_of_the_first_look_is_found_in_any_case_that_re_takes_for_i
 
 
 def test_the_words_of_a_chunk_are_let_go_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    alive = weakref.WeakSet[option_texts.Options]()
+    alive = weakref.WeakSet[option_texts.OptionTexts]()
 
-    def watched(items: Sequence[Item]) -> Iterator[option_texts.Options]:
+    def watched(items: Sequence[Item]) -> Iterator[option_texts.OptionTexts]:
         for start in range(0, len(items), 10):
-            part = option_texts.Options(items[start : start + 10])
+            part = option_texts.OptionTexts(items[start : start + 10])
             alive.add(part)
             assert len(alive) <= 2, "all words of a large set are held at once"
             yield part

@@ -124,7 +124,7 @@ def test_the_measure_repeats_the_part_and_pairs_have_a_difference(follower: Judg
     summary = follower.summary
     assert read(summary.tree()) == summary
     assert "looks" not in summary.measures.model
-    found = LOOKS.values_in(summary)
+    found = LOOKS.read(summary)
     assert list(found) == list(summary.models)
     assert (found["m"].all.value, found["m"].all.ci) == (looks(follower).value, looks(follower).ci)
     pair = summary.pairs["m vs a"].looks
