@@ -135,12 +135,17 @@ def composed_html(composed: Composed, name: str) -> str:
     consultation = composed.consulted
     checks = [] if consultation is None else consultation.checks
     models = (
-        (model, Quantity.of(rate), "yes" if model in check.voices else "no")
+        (model, Quantity.from_rate(rate), "yes" if model in check.voices else "no")
         for check in checks for model, rate in check.prefers_key.items()
     )  # fmt: skip
     pairs = {} if consultation is None else consultation.review.agreements
     kappas = (
-        (" and ".join(pair), agreed.n, cell(Quantity.of(agreed.kappa), "number"), Quantity.of(agreed.raw))
+        (
+            " and ".join(pair),
+            agreed.n,
+            cell(Quantity.from_rate(agreed.kappa), "number"),
+            Quantity.from_rate(agreed.raw),
+        )
         for pair, agreed in pairs.items()
     )
     return html(
@@ -209,7 +214,7 @@ def _finders(caption: str, finders: Sequence[Finder]) -> Table:
     heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
     rows = []
     for finder in finders:
-        change = Quantity.of(finder.change[BEFORE]) if BEFORE in finder.change else None
+        change = Quantity.from_rate(finder.change[BEFORE]) if BEFORE in finder.change else None
         points = (cell(gain, "points") for gain in (*map(finder.gain.get, used), change))
         rows.append((finder.name + "*" * (not finder.independent), *points, finder.gain[AFTER].power))
     return table(caption, heads, rows)
