@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import log_softmax
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.composing.cue_probes import CandidateSets, Probes, candidate_sets
 from robustify.composing.pool import Pool
-from robustify.composing.probes import CandidateSets, Probes, candidate_sets
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred, log_probabilities
 from robustify.judging.baselines.near_duplicates import content_hashes

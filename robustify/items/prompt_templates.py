@@ -60,10 +60,12 @@ class PromptTemplate(Settings):
         """Return the format in which to ask for labels: `wanted`, or by default the template's own."""
         if self.reads == "labels" and not self.formats:
             mend = "Add `formats: [json]`, or others, to its manifest."
-            raise UsageError(f"Template {self.id} does not name a format for labels. {mend}")
+            fault = f"Template {self.id} does not name a format for labels."
+            raise UsageError(f"{fault} {mend}", code="template-without-format")
         if wanted not in (None, "adaptive", *self.formats):
-            known = f"Expected one of {', '.join((*self.formats, 'adaptive'))}, or none for its default."
-            raise UsageError(f"Template {self.id} does not support format_type {wanted}. {known}")
+            expected = f"Expected one of {', '.join((*self.formats, 'adaptive'))}, or none for its default."
+            fault = f"Template {self.id} does not support format_type {wanted}."
+            raise UsageError(f"{fault} {expected}", code="unsupported-format")
         return wanted or ("json" if "json" in self.formats else next(iter(self.formats), "json"))
 
     def file(self, language: str) -> str:
@@ -75,18 +77,20 @@ class PromptTemplate(Settings):
 def pack_text(root: Path, name: str) -> str:
     """Return a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
-        raise DataError(f"{name} is outside its template pack. Move the file into the pack.")
+        fault = f"{name} is outside its template pack. Move the file into the pack."
+        raise DataError(fault, code="file-outside-pack")
     try:
         return (root / name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise DataError(f"{name} is missing or not UTF-8 text. Restore the template file.") from None
+        fault = f"{name} is missing or not UTF-8 text. Restore the template file."
+        raise DataError(fault, code="unreadable-template") from None
 
 
 @cache
 def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, ...]:
     """Return the built-in templates and those in the given folders, sorted. Raise `DataError` if a folder is unreadable."""
     every = read_pack(Path(__file__).with_name("templates"), "")
-    every += [one for folder in extra_dirs for one in read_pack(folder, f"{folder.name}:")]
+    every += [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
     version = re.compile(r"\d+")
     return tuple(sorted(every, key=lambda t: (t.name, [*map(int, version.findall(t.id, len(t.name)))])))
 
@@ -95,25 +99,28 @@ def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> Promp
     """Return the template with this ID, or the newest with this name. Raise `UsageError` if it is unknown, and `DataError`
     if its files differ from the released ones."""
     every = every_template(extra_dirs)
-    found = [t for t in every if template_id in (t.id, t.name)]
-    if not found:
-        known = ", ".join(sorted({t.name for t in every}))
-        raise UsageError(f"Unknown template {template_id!r}. Expected one of {known}, or with @VERSION.")
-    texts = "\0".join(pack_text(found[-1].root, name) for name in found[-1].files)
-    if hashlib.sha256(texts.encode()).hexdigest() != found[-1].sha256:
-        raise DataError(f"Template {found[-1].id} was changed. Restore it, or release a new version.")
-    return found[-1]
+    matching = [t for t in every if template_id in (t.id, t.name)]
+    if not matching:
+        expected = f"Expected one of {', '.join(sorted({t.name for t in every}))}, or with @VERSION."
+        raise UsageError(f"Unknown template {template_id!r}. {expected}", code="unknown-template")
+    newest = matching[-1]
+    texts = "\0".join(pack_text(newest.root, name) for name in newest.files)
+    if hashlib.sha256(texts.encode()).hexdigest() != newest.sha256:
+        fault = f"Template {newest.id} was changed. Restore it, or release a new version."
+        raise DataError(fault, code="changed-template")
+    return newest
 
 
 def read_pack(root: Path, prefix: str) -> list[PromptTemplate]:
     """Return the templates of a folder with a valid `manifest.yaml`. Their IDs begin with the prefix."""
     try:
         rows = yaml.safe_load((root / "manifest.yaml").read_text(encoding="utf-8"))["templates"]
-        made = [{**row, "id": f"{prefix}{row['id']}", "root": root} for row in rows]
-        return [PromptTemplate.model_validate(row) for row in made]
+        fields = [{**row, "id": f"{prefix}{row['id']}", "root": root} for row in rows]
+        return [PromptTemplate.model_validate(row) for row in fields]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, TypeError, KeyError, ValidationError):
         expected = "Expected a list of templates, each with an ID such as family/name@1.0."
-        raise DataError(f"{prefix or 'built-in '}manifest.yaml is missing or invalid. {expected}") from None
+        fault = f"{prefix or 'built-in '}manifest.yaml is missing or invalid."
+        raise DataError(f"{fault} {expected}", code="invalid-manifest") from None
 
 
 # Rendering
@@ -142,7 +149,8 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
     values: dict[str, Any] = {name: variables.get(name) for name in (*template.variables, *template.optional)}
     if missing := [name for name in template.variables if values[name] is None]:
         expected = ", ".join(template.variables)
-        raise UsageError(f"Template {template.id} lacks {', '.join(missing)}. Expected {expected}.")
+        fault = f"Template {template.id} lacks {', '.join(missing)}. Expected {expected}."
+        raise UsageError(fault, code="missing-variable")
     language, nonce = str(values.get("language") or "en"), str(values.get("nonce") or "")
     values |= {
         "language_note": _note(template, language), "domain_text": "",
@@ -154,7 +162,8 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
         context = compiled.new_context(values)
         texts = {r: "".join(compiled.blocks[r](context)) for r in ("system", "user") if r in compiled.blocks}
     except jinja2.TemplateError as error:
-        raise UsageError(f"template {template.id}: {type(error).__name__}") from None
+        fault = f"template {template.id}: {type(error).__name__}"
+        raise UsageError(fault, code="unrenderable-template") from None
     # An absent option of a system message results in empty lines.
     return [
         Message(role, (re.sub(r"\n{3,}", "\n\n", text) if role == "system" else text).strip("\n"))
@@ -164,7 +173,8 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
 
 def _note(template: PromptTemplate, language: str) -> str:
     if language not in LANGUAGES:
-        raise UsageError(f"The language {language!r} is unknown. Expected one of {', '.join(LANGUAGES)}.")
+        fault = f"The language {language!r} is unknown. Expected one of {', '.join(LANGUAGES)}."
+        raise UsageError(fault, code="unknown-language")
     if language == "en" or template.file(language) != template.files[0]:
         return ""
     if template.reads == "text":
@@ -207,11 +217,13 @@ _INFERRING = "infer_question/choices-v1"
 
 def listed_prompts(extra_dirs: tuple[Path, ...] = ()) -> list[dict[str, str]]:
     """List every prompt with its ID, the kind of reply that it asks for, and its SHA-256."""
-    views = [template(view, name) for view in VIEWS for name in names(view)]
-    read = [(f"{one.view}/{one.name}", "letter" if one.by_letter else "option", one.digest) for one in views]
-    read.append((_INFERRING, "text", hashlib.sha256(_file_of(_INFERRING).encode()).hexdigest()))
-    free = [template_named(one.id, extra_dirs) for one in every_template(extra_dirs)]
-    rows = [*read, *((one.id, one.reads, one.sha256) for one in free)]
+    view_templates = [template(view, name) for view in VIEWS for name in names(view)]
+    view_rows = [
+        (f"{v.view}/{v.name}", "letter" if v.by_letter else "option", v.digest) for v in view_templates
+    ]
+    view_rows.append((_INFERRING, "text", hashlib.sha256(_file_of(_INFERRING).encode()).hexdigest()))
+    templates = [template_named(template.id, extra_dirs) for template in every_template(extra_dirs)]
+    rows = [*view_rows, *((template.id, template.reads, template.sha256) for template in templates)]
     return [dict(zip(("id", "reads", "sha256"), row, strict=True)) for row in rows]
 
 
@@ -219,8 +231,8 @@ def prompt_files(prompt_id: str, extra_dirs: tuple[Path, ...] = ()) -> dict[str,
     """Return the files of a prompt by name."""
     if _is_view(prompt_id):
         return {f"{prompt_id}.yaml": _file_of(prompt_id).rstrip()}
-    found = template_named(prompt_id, extra_dirs)
-    return {name: pack_text(found.root, name).rstrip() for name in found.files}
+    chosen = template_named(prompt_id, extra_dirs)
+    return {name: pack_text(chosen.root, name).rstrip() for name in chosen.files}
 
 
 def prompt_for(
@@ -240,16 +252,18 @@ def prompt_for(
             "format_type": chosen.label_format(format_type),
         }
         turns = enumerate(rendered(chosen, case), start=1)
-        return {f"{at} {turn.role}": turn.content for at, turn in turns}
+        return {f"{number} {turn.role}": turn.content for number, turn in turns}
     view, _, name = prompt_id.partition("/")
-    found = template(next(one for one in VIEWS if one == view), name)
-    if not found.can_ask(item):
-        raise UsageError(f"{prompt_id} hides a passage, but this item has none. Use another item.")
-    asked = found.requests(item, own(item.k))
-    parts = {"context": asked[0].context}
-    parts |= {f"continuation {at}": one.continuation for at, one in enumerate(asked, start=1)}
-    if found.by_letter:
-        parts["to a chat server"] = by_chat(asked[0].context, [one.continuation.strip() for one in asked])
+    view_template = template(next(view_name for view_name in VIEWS if view_name == view), name)
+    if not view_template.can_ask(item):
+        fault = f"{prompt_id} hides a passage, but this item has none. Use another item."
+        raise UsageError(fault, code="item-without-passage")
+    requests = view_template.requests(item, own(item.k))
+    parts = {"context": requests[0].context}
+    parts |= {f"continuation {n}": request.continuation for n, request in enumerate(requests, start=1)}
+    if view_template.by_letter:
+        options = [request.continuation.strip() for request in requests]
+        parts["to a chat server"] = by_chat(requests[0].context, options)
     return parts
 
 
@@ -259,4 +273,6 @@ def _file_of(prompt_id: str) -> str:
 
 def _is_view(prompt_id: str) -> bool:
     view, _, name = prompt_id.partition("/")
-    return prompt_id == _INFERRING or any(view == one and name in names(one) for one in VIEWS)
+    return prompt_id == _INFERRING or any(
+        view == known_view and name in names(known_view) for known_view in VIEWS
+    )

@@ -70,7 +70,7 @@ def require_packages() -> None:
     """Raise `UsageError` if the packages of the extra `free` are not installed."""
     if missing := [name for name in ("json_repair", "pint") if find_spec(name) is None]:
         fault = f"Replies cannot be read without {' and '.join(missing)}, which this Python does not have"
-        raise UsageError(f"{fault}. Run {installing('free')}.")
+        raise UsageError(f"{fault}. Run {installing('free')}.", code="missing-package")
 
 
 def line_of(error: ErrorType | None) -> str:
@@ -120,39 +120,39 @@ def readable(response: str, *, exact: bool = False) -> tuple[str, ErrorType | No
 
 def structures(text: str) -> tuple[list[Structure], list[int]]:
     """Parse every structure of a text once, in linear time. Return them in order, and the positions of open brackets."""
-    found, left_open = _brackets(text)
+    parsed, left_open = _brackets(text)
     for reader in (_elements, _tables, _lines):
-        parts, at = [], 0
-        for one in sorted(found, key=itemgetter(0, 1)):
+        parts, end = [], 0
+        for structure in sorted(parsed, key=itemgetter(0, 1)):
             # What is already read is hidden from the next reader.
-            parts += [text[at : one.start], "\0" * (one.end - max(one.start, at))]
-            at = one.end
-        text = "".join([*parts, text[at:]])
-        found += reader(text)
-    return sorted(found, key=itemgetter(0, 1)), left_open
+            parts += [text[end : structure.start], "\0" * (structure.end - max(structure.start, end))]
+            end = structure.end
+        text = "".join([*parts, text[end:]])
+        parsed += reader(text)
+    return sorted(parsed, key=itemgetter(0, 1)), left_open
 
 
 def _brackets(text: str) -> tuple[list[Structure], list[int]]:
-    found, left_open, at, left = list[Structure](), list[int](), 0, MOST_REPAIRED
+    parsed, left_open, end, budget = list[Structure](), list[int](), 0, MOST_REPAIRED
     for start in [mark.start() for mark in re.finditer(r"[\[{]", text)][-MOST_READ:]:
-        if start < at:
+        if start < end:
             continue
         try:
-            value, at = _JSON.raw_decode(text, start)
+            value, end = _JSON.raw_decode(text, start)
         except (ValueError, RecursionError):
-            depth, end = 0, 0
+            depth, closing = 0, 0
             for mark in _BRACKET.finditer(text, start, start + MOST_REPAIRED):
                 depth += 1 if mark[0] in "[{" else -1
                 if not depth:
-                    end = mark.end()
+                    closing = mark.end()
                     break
-            if not end:
+            if not closing:
                 left_open.append(start)
                 continue
-            at, left = end, left - (end - start)
-            value = _repaired(text[start:end]) if left >= 0 else None
-        found.append(Structure(start, at, value))
-    return found, left_open
+            end, budget = closing, budget - (closing - start)
+            value = _repaired(text[start:closing]) if budget >= 0 else None
+        parsed.append(Structure(start, end, value))
+    return parsed, left_open
 
 
 def _repaired(written: str) -> Any:
@@ -168,8 +168,8 @@ def _repaired(written: str) -> Any:
 
 def _as_pairs(value: Any) -> Any:
     if isinstance(value, dict):
-        return Pairs((str(name), _as_pairs(one)) for name, one in value.items())
-    return [_as_pairs(one) for one in value] if isinstance(value, list) else value
+        return Pairs((str(name), _as_pairs(member)) for name, member in value.items())
+    return [_as_pairs(member) for member in value] if isinstance(value, list) else value
 
 
 def _elements(text: str) -> Iterator[Structure]:
@@ -194,11 +194,11 @@ def _tables(text: str) -> Iterator[Structure]:
             cells = [[cell.strip(" \t*_`") for cell in row[1].split("|")] for row in block]
             ruled = len(block) > 1 and _RULE.fullmatch(block[1][1]) is not None
             names, rows = (cells[0], cells[2:]) if ruled else (["-"] * len(cells[0]), cells)
-            made = [
+            pairs = [
                 Pairs([*zip(names, row, strict=False), *([(row[0], row[1])] if len(row) == 2 else [])])
                 for row in rows
             ]
-            yield Structure(block[0].start(), block[-1].end(), made, "markdown")
+            yield Structure(block[0].start(), block[-1].end(), pairs, "markdown")
             block = []
         block += [line] if line is not None else []
 
@@ -207,30 +207,30 @@ def _lines(text: str) -> Iterator[Structure]:
     """Yield each list, block of `key: value` lines, and line of comma-separated entries. Items may be one empty line
     apart."""
     rows: list[list[tuple[str, Any]]] = []
-    kind, start, end, blanks, at = "", 0, 0, 0, 0
+    kind, start, end, blanks, position = "", 0, 0, 0, 0
     for line in [*text.split("\n"), "#"]:
-        found = _ITEM.match(line) if len(line) <= _LONGEST_LINE else None
-        member = _MEMBER.fullmatch(found["item"]) if found else None
-        kinds = {"*": found and found["mark"], "1": found and found["number"], ":": member}
-        own = next((kind for kind, there in kinds.items() if there), "")
+        item = _ITEM.match(line) if len(line) <= _LONGEST_LINE else None
+        member = _MEMBER.fullmatch(item["item"]) if item else None
+        kinds = {"*": item and item["mark"], "1": item and item["number"], ":": member}
+        own = next((kind for kind, is_present in kinds.items() if is_present), "")
         joins = bool(rows) and own == ":" and kind in ("*:", ":") and not blanks
         if rows and line.strip() and not joins and (own != kind[:1] or blanks > 1):
             yield Structure(start, end, [*map(Pairs, rows)], "yaml" if ":" in kind else "markdown")
             rows = []
-        if found and own:
+        if item and own:
             if not rows:
-                kind, start = own + (":" if own == "*" and member else ""), at
-            fields: list[tuple[str, Any]] = [("#", int(found["number"]))] if found["number"] else []
+                kind, start = own + (":" if own == "*" and member else ""), position
+            fields: list[tuple[str, Any]] = [("#", int(item["number"]))] if item["number"] else []
             fields += [(member["key"], member["value"].strip(" \"'*_`"))] if member else []
-            fields += [("", found["item"])] if own != ":" else []
+            fields += [("", item["item"])] if own != ":" else []
             if joins:
                 rows[-1] += fields
             else:
                 rows.append(fields)
-            end = at + len(line.rstrip())
-        yield from _separated(line, at)
+            end = position + len(line.rstrip())
+        yield from _separated(line, position)
         blanks = 0 if line.strip() else blanks + 1
-        at += len(line) + 1
+        position += len(line) + 1
 
 
 def _separated(line: str, start: int) -> Iterator[Structure]:
@@ -245,7 +245,7 @@ def _separated(line: str, start: int) -> Iterator[Structure]:
 def contradicted(text: str, last: Structure, others: Sequence[Structure]) -> bool:
     """Return whether an earlier structure may be the answer instead of the last one. The last one overrides those of its
     format if only an introduction such as "Labels:" is before it on its line or after it."""
-    if any(one.format != last.format for one in others):
+    if any(other.format != last.format for other in others):
         return True
     before = text[max(0, last.start - _LONGEST_LINE) : last.start].rpartition("\n")[2]
     around = any(re.search(r"\w", _INTRO.sub("", words)) for words in (before, text[last.end :]))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from robustify.composing.choosing import Choosing, Composition, choose_distractors
+from robustify.composing.cue_probes import boosted_logits, candidate_sets, coded_form
 from robustify.composing.pool import Candidate, Pool, make_pool
-from robustify.composing.probes import boosted_logits, candidate_sets, coded_form
 from robustify.export.mending import place_keys
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES, amounts
