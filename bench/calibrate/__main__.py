@@ -1,8 +1,8 @@
 """Make benchmarks, judge them on all cores, and write results/calibration: `make calibrate`.
 
-`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only PART` makes `fdr`, `grid`, `looks`, or
-`paired`. `--says TEXT` repeats only the scenarios of fdr.json whose names contain it, and keeps the others. The results do
-not depend on the number of cores.
+`--scale 0.05` makes a twentieth of them, `--out DIR` writes elsewhere, and `--only PART` makes one of `PARTS`.
+`--says TEXT` repeats only the scenarios of fdr.json whose names contain it, and keeps the others. The results do not depend
+on the number of cores.
 """
 
 import argparse
@@ -16,11 +16,12 @@ from pathlib import Path
 from bench.calibrate.filtering import fdr
 from bench.calibrate.grid import grid
 from bench.calibrate.looks import looks
+from bench.calibrate.looks_pairs import looks_pairs
 from bench.calibrate.paired import paired
 from bench.results import RESULTS, left_out
 from robustify.base.files import write_json
 
-PARTS = {"fdr": fdr, "grid": grid, "looks": looks, "paired": paired}
+PARTS = {"fdr": fdr, "grid": grid, "looks": looks, "looks_pairs": looks_pairs, "paired": paired}
 """Functions of a pool of processes and a scale that return the content of files by name."""
 
 

@@ -70,8 +70,8 @@ def other_labels(row: LoggedRow) -> str:
         return ""
     labels = _labels_before_options(row)
     if row.prompt.written:
-        n_stated = _n_stated(row)
-        answers = [*ascii_uppercase[: n_stated or 0]]
+        # Another number of letters is a finding of `stated_range`.
+        answers = [*ascii_uppercase[: row.item.k]] if _n_stated(row) == row.item.k else []
     else:
         answers = [(bare_mark(text) or "").upper() for text in row.prompt.continuations]
     if not labels or not answers or {*labels} <= {*answers}:
