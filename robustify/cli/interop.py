@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.base.errors import counted
+from robustify.base.errors import Notice, counted
 from robustify.cli.data import NAMING, public_items, reading
 from robustify.cli.options import (
     ENCODER,
@@ -91,7 +91,7 @@ def import_(
     for note in done.manifest["config"]["notes"]:
         say(note)
     for path in unused:
-        say(f"{path}: not used; to read it, name the file")
+        say(Notice(f"{path}: not used; to read it, name the file", code="unused-file"))
     tree = {"run": str(out), "signature": summary.signature, "import": done.manifest["import"]}
     tree["unused"] = unused
     sources = done.manifest["config"].get("data") or ()

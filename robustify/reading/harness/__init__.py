@@ -55,12 +55,18 @@ def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
     harness, task = named_set(name) or ("", "")
     guard(name, [task, *source.include_path], ())
     if not task:
-        raise UsageError(f"{name}: expected {_FORMS[harness]}")
+        raise UsageError(f"{name}: expected {_FORMS[harness]}", code="invalid-set-name")
     module, extra, distribution = _PACKAGES[harness]
     if find_spec(module) is None:
-        raise UsageError(f"{name} needs {distribution}, which is not installed. Run {installing(extra)}.")
+        raise UsageError(
+            f"{name} needs {distribution}, which is not installed. Run {installing(extra)}.",
+            code="harness-not-installed",
+        )
     if harness != "hf" and source.split is not None:
-        raise UsageError(f"{name}: the task has its own split. Remove `--split`, or `split` in the config.")
+        raise UsageError(
+            f"{name}: the task has its own split. Remove `--split`, or `split` in the config.",
+            code="split-of-task",
+        )
     match harness:
         case "lm-eval":
             job = _lm_eval_job(source, task, guard, cache)
@@ -102,14 +108,18 @@ def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
     path, _, name = task.rpartition("@") if "@" in task else (task, "", "")
     if path.endswith(".py"):
         if not Path(path).is_file():
-            raise UsageError(f"{source.path}: {path} does not exist; expected {_FORMS['inspect']}")
+            raise UsageError(
+                f"{source.path}: {path} does not exist; expected {_FORMS['inspect']}",
+                code="missing-task-file",
+            )
         files = [Path(path)]
     else:
         package, slash, name = task.partition("/")
         spec = find_spec(package) if slash and package.isidentifier() else None
         if spec is None or spec.origin is None:
             raise UsageError(
-                f"{source.path}: no package {package!a} is installed; expected {_FORMS['inspect']}"
+                f"{source.path}: no package {package!a} is installed; expected {_FORMS['inspect']}",
+                code="missing-task-package",
             )
         defined = re.compile(rf"^(?:async )?def {re.escape(name)}\(", re.MULTILINE)
         every = sorted(Path(spec.origin).parent.rglob("*.py"))
@@ -123,13 +133,14 @@ def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
 def _code_refused(name: str, code: Sequence[str]) -> AuthorisationError:
     return AuthorisationError(
         f"{name}: the task runs Python code when it is loaded: {_few(code)}. Read the code, and if you trust it, add "
-        "--trust-task-code (in a config: `trust_task_code: true`)."
+        "--trust-task-code (in a config: `trust_task_code: true`).",
+        code="untrusted-task-code",
     )
 
 
 def _hub_job(source: Source, task: str) -> dict[str, Any]:
     if (parts := _HUB.fullmatch(task)) is None:
-        raise UsageError(f"{source.path}: expected {_FORMS['hf']}")
+        raise UsageError(f"{source.path}: expected {_FORMS['hf']}", code="invalid-set-name")
     return {**parts.groupdict(), "split": source.split, "reads": [parts["repo"]]}
 
 
@@ -140,7 +151,8 @@ def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[s
     done = run_module("robustify.reading.harness.fetch", *map(str, files))
     if not files[2].is_file():
         raise ResourceError(
-            f"{name}: loading ended with code {done.returncode}, probably because memory ran out"
+            f"{name}: loading ended with code {done.returncode}, probably because memory ran out",
+            code="loading-ended",
         )
     facts: dict[str, Any] = json.loads(files[2].read_text(encoding="utf-8"))
     kinds, stage = facts.get("error", []), facts["stage"]
@@ -151,19 +163,25 @@ def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[s
         raise DataError(
             f"{name}: its data{reads} are not on this machine, and the hub has none or cannot be reached ({kinds[0]}). Run "
             "the same command once on a machine with network access, and copy its folder ~/.cache/huggingface (or "
-            "$HF_HOME) to this one."
+            "$HF_HOME) to this one.",
+            code="data-not-available",
         )
     if "_CodeRefusedError" in kinds or "SecurityError" in kinds:
         raise _code_refused(name, ["not in its YAML files"])
     if kinds[0] in _CHOOSING:
         raise UsageError(
-            f"{name} has the {kinds[0]}s {', '.join(facts[f'{kinds[0]}s']) or '(none)'}. {_CHOOSING[kinds[0]]}"
+            f"{name} has the {kinds[0]}s {', '.join(facts[f'{kinds[0]}s']) or '(none)'}. {_CHOOSING[kinds[0]]}",
+            code="ambiguous-set",
         )
     if kinds[0] == "FileNotFoundError":
         raise DataError(
-            f"{name}: {stage} failed, because a file of its data does not exist. Paths begin in this folder."
+            f"{name}: {stage} failed, because a file of its data does not exist. Paths begin in this folder.",
+            code="missing-task-data",
         )
-    raise DataError(f"{name}: {stage} failed ({kinds[0]}); expected a task that {job['harness']} can load")
+    raise DataError(
+        f"{name}: {stage} failed ({kinds[0]}); expected a task that {job['harness']} can load",
+        code="loading-failed",
+    )
 
 
 _CHOOSING = {

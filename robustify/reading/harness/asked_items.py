@@ -114,7 +114,8 @@ def _asked(line: int, row: Row) -> _Asked:
     """Return the item that the requests of a document ask. Raise `ItemError` if it is none."""
     if "error" in row:
         raise ItemError(
-            f"a template of the task raises {row['error']} on this document, so lm-eval cannot ask it"
+            f"a template of the task raises {row['error']} on this document, so lm-eval cannot ask it",
+            code="failed-template",
         )
     text, labels = str(row["text"]), [*map(str, row["choices"] or ())]
     stem, choices = _options(text, labels, row["doc"])
@@ -136,8 +137,10 @@ def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]
         # Those of the document have their own white space and lines.
         if listed and _is_listed(texts, listed.texts):
             return listed.before, texts
+    if listed_texts is None and labels:
+        raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
     if listed_texts is None:
-        raise ItemError(NO_TEXTS if labels else "lm-eval asks for a text, and the prompt lists no options")
+        raise ItemError("lm-eval asks for a text, and the prompt lists no options", code="no-options")
     return (listed.before if listed else listed_texts[0]), listed_texts[1]
 
 
@@ -160,11 +163,14 @@ def _key(target: object, labels: Sequence[str], choices: Sequence[str]) -> int:
     """Return the index of the right option as lm-eval counts it. Raise `ItemError` if it is none, or not a single one."""
     keys = {_index(each, labels, choices) for each in (target if isinstance(target, list) else [target])}
     if len(keys) > 1:
-        raise ItemError(f"`{KEY}` names {len(keys)} right options; expected one")
+        raise ItemError(f"`{KEY}` names {len(keys)} right options; expected one", code="several-right")
     key = next(iter(keys), None)
     if key is None or not 0 <= key < len(choices):
         n = len(choices)
-        raise ItemError(f"`{KEY}` names none of the {n} options, so lm-eval counts every answer as wrong")
+        raise ItemError(
+            f"`{KEY}` names none of the {n} options, so lm-eval counts every answer as wrong",
+            code="invalid-key",
+        )
     return key
 
 

@@ -80,7 +80,8 @@ def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
         raise UsageError(
             f"lm-eval:{task}: lm-eval has no task, group, or tag of this name"
             f"{f' (did you mean {chr(44).join(near)}?)' if near else ''}. `lm-eval ls tasks` lists them; --include-path "
-            "adds a folder of tasks."
+            "adds a folder of tasks.",
+            code="unknown-task",
         )
     return files
 
@@ -104,7 +105,10 @@ def _shipped(cache: Path) -> Index:
 def _indexed(folder: Path) -> Index:
     """Return the index of the tasks in a folder. As in lm-eval, the first file of a name counts, in the order of paths."""
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder; expected one with tasks of lm-eval (--include-path)")
+        raise UsageError(
+            f"{folder} is not a folder; expected one with tasks of lm-eval (--include-path)",
+            code="not-task-folder",
+        )
     index: dict[str, list[str]] = {}
     for path in sorted(folder.glob("**/*.yaml"), key=Path.as_posix):
         keys = _top_keys(path, ())
@@ -172,10 +176,14 @@ def _included(path: Path, files: TaskFiles) -> dict[str, Any]:
         _record(tree, "", path, files, set())
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(
-            f"{path}: cannot be read ({type(error).__name__}); expected the YAML file of a task of lm-eval"
+            f"{path}: cannot be read ({type(error).__name__}); expected the YAML file of a task of lm-eval",
+            code="unreadable-task-file",
         ) from None
     if not isinstance(tree, dict):
-        raise UsageError(f"{path} has no keys and values; expected the YAML file of a task of lm-eval")
+        raise UsageError(
+            f"{path} has no keys and values; expected the YAML file of a task of lm-eval",
+            code="not-task-file",
+        )
     merged: dict[str, Any] = {}
     above = tree.get("include") or []
     for file in above if isinstance(above, list) else [above]:

@@ -13,7 +13,7 @@ from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import SourceTable, fault_lines
 from robustify.reading.logs import archives, inspect_logs, lm_eval_logs, pick_tables
-from robustify.reading.logs.gather import Gathered, gather
+from robustify.reading.logs.gathered import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, join_few
 from robustify.reading.logs.pick_tables import mapping
 
@@ -51,9 +51,13 @@ def parse_log_path(text: str) -> LogPath:
 def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None) -> Log:
     """Read the log at this path. Raise the errors of `read_logs`."""
     if path.is_dir():
-        raise UsageError(f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).")
+        raise UsageError(
+            f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).", code="folder-not-log"
+        )
     if not path.is_file():
-        raise UsageError(f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)")
+        raise UsageError(
+            f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)", code="missing-log"
+        )
     file = _opened(path)
     reader = next(reader for reader in READERS.values() if reader.recognizes(file))
     return reader.read(file, options, before or ShownBefore())
@@ -96,8 +100,8 @@ def logs_in(log: LogPath) -> list[LogPath]:
 def latest(logs: Sequence[LogPath]) -> list[LogPath]:
     """Return the logs without those of lm-eval of which the same folder has a later one of the same task."""
     # The names end in the date, so a later log of a task comes last.
-    last = {lm_eval_logs.task_of(log.path): log for log in logs}
-    return [log for log in logs if last[lm_eval_logs.task_of(log.path)] is log]
+    last = {lm_eval_logs.dateless_path(log.path): log for log in logs}
+    return [log for log in logs if last[lm_eval_logs.dateless_path(log.path)] is log]
 
 
 def unused_in(folder: LogPath, used: Sequence[LogPath]) -> list[Path]:
@@ -118,14 +122,15 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     before, read = ShownBefore(), list[Log]()
     for number, log in enumerate(logs, start=1):
         if paths[log.path.resolve()] > 1:
-            raise UsageError(f"{log.path} is listed twice. List each log only once.")
+            raise UsageError(f"{log.path} is listed twice. List each log only once.", code="repeated-log")
         own = replace(options, model=log.model or options.model, view=log.view or options.view)
         file = log.path.name if names[log.path.name] == 1 else f"{number}/{log.path.name}"
         read.append(replace(read_log(log.path, own, before), file=file))
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
     if strange and all(log.kind != pick_tables.READER.kind for log in read):
         raise UsageError(
-            f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option."
+            f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option.",
+            code="unused-map",
         )
     faults = [line for log in read for line in fault_lines(log.file, log.faults)]
     if faults and not options.skip_bad:

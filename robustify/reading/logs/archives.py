@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from robustify.base.errors import DataError, ItemError
+from robustify.base.errors import DataError, ItemError, Notice
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.rows import (
@@ -85,12 +85,15 @@ def _read(
         table = SourceTable(tuple(row for _, row in converted if row.cells["model"] == model))
         logs.append(replies_in_rows(replace(head, faults=()), run, table, own, before))
     repeated = len(every) - len(once)
-    notes = [f"replies that repeat another one, as for a second metric, were left out: {repeated}"]
+    note = Notice(
+        f"replies that repeat another one, as for a second metric, were left out: {repeated}",
+        code="repeated-replies",
+    )
     return replace(
         head,
         replies=tuple(reply for log in logs for reply in log.replies),
         faults=(*head.faults, *faults, *unread, *(fault for log in logs for fault in log.faults)),
-        notes=(*notes[: bool(repeated)], *dict.fromkeys(note for log in logs for note in log.notes)),
+        notes=(*[note] * bool(repeated), *dict.fromkeys(note for log in logs for note in log.notes)),
         exchanges={place: exchange for log in logs for place, exchange in log.exchanges.items()},
     )
 
@@ -101,9 +104,11 @@ def _as_lm_eval(archived: _Archived, with_topic: bool) -> dict[str, object]:
     if apart and (listed is None or sorted(map(unspaced, listed[1])) != sorted(map(unspaced, apart))):
         listed = last_question(archived.prompt), [*apart]
     if listed is None:
-        raise ItemError(NO_TEXTS)
+        raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
     if len(set(archived.keys)) != 1:
-        raise ItemError(f"the sample has {len(set(archived.keys))} right answers; expected one")
+        raise ItemError(
+            f"the sample has {len(set(archived.keys))} right answers; expected one", code="several-right"
+        )
     return {
         "model": archived.model,
         "doc_id": archived.sample,
@@ -230,7 +235,8 @@ def _read_details(file: LogFile, options: LogOptions, before: ShownBefore) -> Lo
     if blank and not options.keyed:
         raise DataError(
             f"{path.name}: the query (`doc.query`) of every row is empty, so the log has no question. Pass the items with "
-            "their questions (--data ITEMS)."
+            "their questions (--data ITEMS).",
+            code="empty-questions",
         )
     converted, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
@@ -259,15 +265,20 @@ def _detail_as_lm_eval(cells: Cells, number: int, stem: str) -> dict[str, object
         or not isinstance(choices, list)
         or not all(isinstance(c, str) for c in choices)
     ):
-        raise ItemError("`doc` has no `query` or no `choices`; expected a multiple-choice task")
+        raise ItemError(
+            "`doc` has no `query` or no `choices`; expected a multiple-choice task",
+            code="no-question-or-options",
+        )
     key = cell_value(cells, "doc.gold_index")
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(choices):
-        raise ItemError(f"`doc.gold_index` does not select exactly one of {len(choices)} choices")
+        raise ItemError(
+            f"`doc.gold_index` does not select exactly one of {len(choices)} choices", code="invalid-key"
+        )
     plain = stem or query, [c.removeprefix(" ") for c in choices]
     listed = listed_options(query, choices) if only_labels(tuple(choices)) else plain
     if listed is None:
-        raise ItemError(NO_TEXTS)
+        raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
     response = as_object(cells.get("model_response"))
     scores, alone = (_scores(response.get(n), len(choices)) for n in ("logprobs", "unconditioned_logprobs"))
     requests = [[query, choice] for choice in choices] + [["", choice] for choice in choices if alone]

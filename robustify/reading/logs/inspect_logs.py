@@ -10,7 +10,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
-from robustify.base.errors import DataError, ItemError, UsageError, installing
+from robustify.base.errors import DataError, ItemError, Notice, UsageError, installing
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.json_rows import whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
@@ -36,7 +36,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     scorer = _scorer(path.name, samples, options.filter)
     by_scorer = (as_object(cells.get("scores")) for cells in samples)
     scores = {line: as_object(scorers.get(scorer or "")) for line, scorers in enumerate(by_scorer, start=1)}
-    naming = Naming.of(score.get("answer") for score in scores.values())
+    naming = Naming.from_cells(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
     model = options.name or log.model_name(str(spec.get("model") or ""), "model")
     prompts = [
@@ -63,14 +63,16 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         elif contradicts:
             raise ItemError(
                 f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
-                "Check that both are letters of the logged choices."
+                "Check that both are letters of the logged choices.",
+                code="contradicted-key",
             )
         return make(row.line, item=item, **answer)
 
     rows_and_items = ((row, items[row.line]) for row in table.rows if row.line in items)
     read, wrong = rows_or_faults(rows_and_items, reply)
     if dropped := len(table.rows) - len(inner.rows):
-        notes.append(f"samples of later epochs left out: {dropped} (the first epoch of each item counts)")
+        note = f"samples of later epochs left out: {dropped} (the first epoch of each item counts)"
+        notes.append(Notice(note, code="later-epochs"))
     notes += [*presentation.notes, *same_question_notes([] if prompts or options.view else items.values())]
     return log.Log(
         file=path.name,
@@ -136,14 +138,16 @@ def _tree(file: log.LogFile) -> Mapping[str, Any]:
     except ImportError:
         raise UsageError(
             f"{path.name}: reading an .eval file needs inspect-ai, which is not installed. Run {installing('inspect')}, "
-            "or convert the log with `inspect log convert --to json --output-dir DIR FILE`."
+            "or convert the log with `inspect log convert --to json --output-dir DIR FILE`.",
+            code="inspect-not-installed",
         ) from None
     try:
         opened = read_eval_log(str(path), exclude_fields={"events", "store"})
     except Exception as error:
         # Readers raise errors of many types, and their messages may quote a sample.
         raise DataError(
-            f"{path.name}: the file is incomplete or damaged ({type(error).__name__}). Use a complete copy."
+            f"{path.name}: the file is incomplete or damaged ({type(error).__name__}). Use a complete copy.",
+            code="damaged-log",
         ) from None
     return dict(opened.model_dump(mode="json", exclude_none=True))
 
@@ -188,9 +192,12 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     total = as_object(tree.get("results")).get("total_samples")
     status = tree.get("status", "success")
     name = log.as_name(status) or "not shown"
-    reasons = [] if status == "success" else [f"the run has the status {name}; expected success"]
+    reasons = []
+    if status != "success":
+        reasons.append(Notice(f"the run has the status {name}; expected success", code="unfinished-run"))
     if isinstance(total, int) and total != n:
-        reasons.append(f"the log contains {n} samples, but its results count {total}; expected all samples")
+        reason = f"the log contains {n} samples, but its results count {total}; expected all samples"
+        reasons.append(Notice(reason, code="incomplete-log"))
     return [Fault(1, reason) for reason in reasons]
 
 
@@ -199,11 +206,13 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
     names, checked = list(dict.fromkeys(scorers)), log.names_in(scorers)
     if wanted is not None and wanted not in names:
         raise UsageError(
-            f"{file}: there is no scorer {wanted!r}; expected one of {log.listed(names, checked)}"
+            f"{file}: there is no scorer {wanted!r}; expected one of {log.listed(names, checked)}",
+            code="unknown-scorer",
         )
     if wanted is None and len(names) > 1 and "choice" not in names:
         raise UsageError(
-            f"{file}: the log has several scorers ({log.listed(names, checked)}). Select one with --filter NAME."
+            f"{file}: the log has several scorers ({log.listed(names, checked)}). Select one with --filter NAME.",
+            code="several-scorers",
         )
     return wanted or ("choice" if "choice" in names else next(iter(names), None))
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robustify.base.errors import DataError, ItemError, UsageError
+from robustify.base.errors import DataError, ItemError, Notice, UsageError
 from robustify.items.scoring import per_character
 from robustify.reading.loaders.converters import is_lm_eval, table_of_items
 from robustify.reading.loaders.rows import (
@@ -40,7 +40,8 @@ from robustify.reading.logs.responses import (
     log_likelihoods,
     n_replies,
     other_targets,
-    runs_on,
+    reply_runs_on,
+    run_on_notes,
     written,
 )
 from robustify.reading.logs.shown import Prompt, asked_as
@@ -51,7 +52,10 @@ TEXT_VIEWS = ("cloze", "choices_only_text")
 """Views in which texts are scored. If a log has no prompts, only the view distinguishes texts from letters."""
 ROUNDING = 1e-6
 """A log-likelihood may exceed 0 by this much."""
-UNNAMED = "there is no results file beside the log, so the name of the folder is used as the model name"
+UNNAMED = Notice(
+    "there is no results file beside the log, so the name of the folder is used as the model name",
+    code="model-named-by-folder",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ def _read(file: log.LogFile, options: log.LogOptions, before: log.ShownBefore) -
     if _is_results(file.table.rows[0].cells):
         raise DataError(
             f"{file.path.name} has only aggregated results; expected the answers to each item. Use samples_*.jsonl, which "
-            "lm-eval writes with --log_samples, or details_*.parquet, which lighteval writes with --save-details."
+            "lm-eval writes with --log_samples, or details_*.parquet, which lighteval writes with --save-details.",
+            code="results-without-answers",
         )
     run = find_run(file.path)
     head = log.Log(file.path.name, KIND, file.sha256, run.task, (), tuple(file.table.faults), run.facts or {})
@@ -104,7 +109,8 @@ def replies_in_rows(
     except DataError as error:
         filtered = with_requested_options(filtered, apart, error)
         logged = before.items(head.file, table_of_items(head.file, filtered), options, run.task, names)
-        notes.append("the options were read from the requests, because the docs do not contain them")
+        note = "the options were read from the requests, because the docs do not contain them"
+        notes.append(Notice(note, code="options-from-requests"))
     by_line, faults, shown_notes = logged
     first = _first_lines(rows)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
@@ -114,30 +120,30 @@ def replies_in_rows(
     make = partial(
         log.LogReply, model=options.name or run.model, view=presentation.view, template=presentation.template
     )
-    run_on = {row.line for row in rows if row.line in items and runs_on(row.cells, items[row.line])}
-    way = _Way(
+    run_on = {row.line for row in rows if row.line in items and reply_runs_on(row.cells, items[row.line])}
+    reading = _ReplyReading(
         make,
         apart,
         presentation.view in TEXT_VIEWS,
-        Naming.of((written(row.cells) for row in rows), letters=presentation.labels),
+        Naming.from_cells((written(row.cells) for row in rows), letters=presentation.labels),
         run_on,
     )
     read, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
-        lambda row, item: _reply(row, prompts[row.line], item, way),
+        lambda row, item: _reply(row, prompts[row.line], item, reading),
     )
     plain = [(row, reply) for row, reply in read if row.line not in run_on]
     against, lengths = _contradictions(plain, {str(row.cells.get("target")) for row in rows})
     faults += [*wrong, *([] if options.linting else against)]
     if run.n not in (None, n := len(set(first.values()))):
         reason = f"the log contains {n} items, but the results file counts {run.n}; expected all items"
-        faults.append(Fault(1, reason))
+        faults.append(Fault(1, Notice(reason, code="incomplete-log")))
     notes += [*shown_notes, *lengths, *[UNNAMED] * (run.facts is None and options.model is None)]
     notes += _reply_notes(rows, len(run_on))
     scored = [prompt for prompt in present if not prompt.written and not prompt.by_letter]
     if in_order := sum(by_choice(prompt) is None for prompt in scored):
         differ = "rows whose scored texts differ from the choices (assumed to be in the order of the choices)"
-        notes.append(f"{differ}: {in_order}")
+        notes.append(Notice(f"{differ}: {in_order}", code="other-scored-texts"))
     return replace(
         head,
         replies=tuple(reply for _, reply in read),
@@ -182,7 +188,7 @@ def _exchanges(
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _ReplyReading:
     """Rules for reading the replies of a log: the delimiter before each choice, what rows without prompts scored, and the
     lines whose replies run on into another question."""
 
@@ -193,32 +199,30 @@ class _Way:
     run_on: Collection[int]
 
 
-def _reply_notes(rows: Sequence[SourceRow], n_run_on: int) -> list[str]:
+def _reply_notes(rows: Sequence[SourceRow], n_run_on: int) -> list[Notice]:
     """Return notes on replies that run on, and on rows with several replies."""
     several = sum(n_replies(row.cells) > 1 for row in rows)
-    run_on = (
-        f"replies that run on into another question, of which only the answer before it counts: {n_run_on}"
-    )
-    first = f"rows with several replies, of which the first one was used: {several}"
-    return [*[run_on] * bool(n_run_on), *[first] * bool(several)]
+    note = f"rows with several replies, of which the first one was used: {several}"
+    return [*run_on_notes(n_run_on), *[Notice(note, code="several-replies")] * bool(several)]
 
 
 def _one_filter(
     name: str, rows: Sequence[SourceRow], wanted: str | None
-) -> tuple[tuple[SourceRow, ...], list[str]]:
+) -> tuple[tuple[SourceRow, ...], list[Notice]]:
     """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
     values = [str(row.cells.get("filter", "none")) for row in rows]
     filters, checked = list(dict.fromkeys(values)), log.names_in(values)
     if wanted is not None and wanted not in filters:
         raise UsageError(
-            f"{name}: there is no filter {wanted!r}; expected one of {log.listed(filters, checked)}"
+            f"{name}: there is no filter {wanted!r}; expected one of {log.listed(filters, checked)}",
+            code="unknown-filter",
         )
     taken = wanted or filters[0]
     kept = tuple(row for row, value in zip(rows, values, strict=True) if value == taken)
     others = log.listed((value for value in filters if value != taken), checked)
     name_shown = checked.get(taken, "of the first row")
     note = f"the filter {name_shown} was used, not {others} (to change this, use --filter)"
-    return kept, [note] * (len(filters) > 1)
+    return kept, [Notice(note, code="several-filters")] * (len(filters) > 1)
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
@@ -233,31 +237,41 @@ def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
     return out
 
 
-def _reply(row: SourceRow, prompt: Prompt | None, item: log.LoggedItem, way: _Way) -> log.LogReply:
-    make = partial(way.make, row.line, item=item)
+def _reply(
+    row: SourceRow, prompt: Prompt | None, item: log.LoggedItem, reading: _ReplyReading
+) -> log.LogReply:
+    make = partial(reading.make, row.line, item=item)
     if (text := written(row.cells)) is not None:
-        if row.line in way.run_on:
-            answer = way.naming.answer(innermost(row.cells.get("resps", text)), item.k, item.choices)
+        if row.line in reading.run_on:
+            answer = reading.naming.answer(innermost(row.cells.get("resps", text)), item.k, item.choices)
             if answer["pick"] is not None:
                 return make(**answer)
-        return make(**way.naming.answer(text, item.k, item.choices))
+        return make(**reading.naming.answer(text, item.k, item.choices))
     if not (values := log_likelihoods(row.cells)):
-        raise ItemError(f"the row has neither a log-likelihood for each of {item.k} choices nor a reply")
+        raise ItemError(
+            f"the row has neither a log-likelihood for each of {item.k} choices nor a reply",
+            code="no-scores-or-reply",
+        )
     if reason := other_targets(row.cells, item):
-        raise ItemError(reason)
+        raise ItemError(reason, code=reason.code)
     if len(values) not in (item.k, 2 * item.k):
-        raise ItemError(f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice")
+        raise ItemError(
+            f"{len(values)} log-likelihoods for {item.k} choices; expected one per choice",
+            code="other-number-of-scores",
+        )
     prompt = None if prompt is None or prompt.written else prompt
     if any(value > ROUNDING and math.isfinite(value) for value in values):
         raise ItemError("a score is above 0, so it is not a log-likelihood but, for example, a loss. Log the "
-                        "log-likelihoods, which are at most 0.")  # fmt: skip
-    by_text = not prompt.by_letter if prompt is not None else way.text_view
+                        "log-likelihoods, which are at most 0.", code="positive-scores")  # fmt: skip
+    by_text = not prompt.by_letter if prompt is not None else reading.text_view
     back = (by_choice(prompt) if prompt is not None and by_text else None) or range(item.k)
     scores = _finite(values[j] for j in back)
     if not scores:
         return make(reason="a score that is no finite number")
     # Like acc_norm, count the characters of the choice, without the delimiter before it.
-    texts = item.choices if prompt is None else [c.removeprefix(way.delimiter) for c in prompt.continuations]
+    texts = item.choices
+    if prompt is not None:
+        texts = tuple(text.removeprefix(reading.delimiter) for text in prompt.continuations)
     chars = tuple(len(texts[j]) for j in back) if by_text else ()
     alone = _finite(values[item.k + j] for j in back) if by_text and len(values) > item.k else ()
     return make(scores=scores, by_text=by_text, n_chars=chars, unconditioned=alone)
@@ -265,7 +279,7 @@ def _reply(row: SourceRow, prompt: Prompt | None, item: log.LoggedItem, way: _Wa
 
 def _contradictions(
     replies: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
-) -> tuple[list[Fault], list[str]]:
+) -> tuple[list[Fault], list[Notice]]:
     """Return faults for rows in which a metric contradicts the scores, or the pick and the key. A note is about rows in
     which only a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm = list[Fault](), list[int]()
@@ -289,7 +303,7 @@ def _contradictions(
                     f"`{metric}` says that the answer is {logged}, but the scores or pick and the key of the row say "
                     f"{other}. If the key is read incorrectly, use --map key=FIELD or --map key_is=number."
                 )
-                faults.append(Fault(reply.line, reason))
+                faults.append(Fault(reply.line, Notice(reason, code="contradicted-key")))
             elif against:
                 other_norm.append(reply.line)
             if against:
@@ -298,7 +312,7 @@ def _contradictions(
         "rows in which a metric of the log differs from the one computed with the lengths of the choices, although the key "
         f"agrees: {len(other_norm)} (lines {line_spans(other_norm)})"
     )
-    return faults, [note] * bool(other_norm)
+    return faults, [Notice(note, code="other-norm")] * bool(other_norm)
 
 
 def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
@@ -319,7 +333,7 @@ def _finite(values: Iterable[float]) -> tuple[float, ...]:
     return every if all(map(math.isfinite, every)) else ()
 
 
-def task_of(path: Path) -> Path:
+def dateless_path(path: Path) -> Path:
     """Return a path that the logs of one task and model have in common, or the path itself if it has no date."""
     match = _LOGGED.fullmatch(path.stem)
     return path.with_name(match["task"]) if match and match["date"] else path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NewType
 
 from robustify.base.arrays import tied_best
-from robustify.base.errors import UsageError
+from robustify.base.errors import Notice, UsageError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
 from robustify.items.views import Hidden, View
@@ -86,7 +86,8 @@ def said_name(text: str) -> Name:
     if not _few_words(text):
         raise UsageError(
             f"the model name has {len(text)} characters and {len(text.split())} words; expected 1 to {_MOST_CHARS} "
-            f"plain characters and at most {_MOST_WORDS} words"
+            f"plain characters and at most {_MOST_WORDS} words",
+            code="invalid-model-name",
         )
     return Name(text)
 
@@ -220,12 +221,12 @@ class Log(HoldsText):
     faults: tuple[Fault, ...] = ()
     facts: Mapping[str, Name] = field(default_factory=dict)
     templates: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
     accuracies: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     exchanges: Mapping[tuple[int, Name], Exchange] = field(default_factory=dict)
 
 
-Shown = tuple[dict[int, LoggedItem], list[Fault], list[str]]
+Shown = tuple[dict[int, LoggedItem], list[Fault], list[Notice]]
 """Items by line, faults of the other rows, and notes."""
 
 
@@ -293,11 +294,13 @@ def logged_items(
     return items, [*table.faults, *table_items.faults], notes
 
 
-def topic_notes(cells: Iterable[str], topics: Mapping[str, Name]) -> list[str]:
+def topic_notes(cells: Iterable[str], topics: Mapping[str, Name]) -> list[Notice]:
     """Return a note about topics that were dropped because they do not look like names."""
     strange = {text.strip() for text in cells} - {"", *topics}
-    reason = "they are not names or have fewer than two items on average"
-    return [f"topics dropped, because {reason}: {len(strange)}"] * bool(strange)
+    note = (
+        f"topics dropped, because they are not names or have fewer than two items on average: {len(strange)}"
+    )
+    return [Notice(note, code="dropped-topics")] * bool(strange)
 
 
 def model_name(*candidates: str) -> Name:

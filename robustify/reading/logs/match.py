@@ -79,7 +79,9 @@ class Catalogue:
                 kind, digest if kind == "content" else _digest(kind, logged.stem, texts)
             )
             if kind != "content" and len(positions) > 1:
-                raise ItemError(f"the row has the same {kind} as {len(positions)} items")
+                raise ItemError(
+                    f"the row has the same {kind} as {len(positions)} items", code="ambiguous-match"
+                )
             if earlier in positions:
                 positions = [earlier]
             elif self.grows:
@@ -97,19 +99,26 @@ class Catalogue:
             if matches and (earlier in positions or not self.grows):
                 return matches[0]
             if self.grows:
-                return MatchedItem(self._add(self._made(logged, task), texts, digest), own(logged.k))
-        other = ", although one has this ID" if logged.id in self._ids else ""
-        raise ItemError(f"no item in the data has this content{other}")
+                return MatchedItem(self._add(self._new_item(logged, task), texts, digest), own(logged.k))
+        if logged.id in self._ids:
+            raise ItemError(
+                "no item in the data has this content, although one has this ID", code="other-content"
+            )
+        raise ItemError("no item in the data has this content", code="unknown-content")
 
     def _by_id(self, logged: LoggedItem) -> MatchedItem:
         index = self._ids.get(logged.id)
         if index is None:
-            raise ItemError("no item in the data has this ID, and the row has no text for matching")
+            raise ItemError(
+                "no item in the data has this ID, and the row has no text for matching", code="unknown-id"
+            )
         item = self.items[index]
-        what = "number of choices" if logged.k not in (0, item.k) else "key"
-        if what != "key" or logged.key not in (None, item.key):
+        other_number = logged.k not in (0, item.k)
+        if other_number or logged.key not in (None, item.key):
             raise OtherItemError(
-                f"the {what} differs from that of the item with this ID, and the row has no text for matching"
+                f"the {'number of choices' if other_number else 'key'} differs from that of the item with this ID, and the "
+                "row has no text for matching",
+                code="other-item",
             )
         return MatchedItem(index, own(item.k), "id")
 
@@ -128,10 +137,12 @@ class Catalogue:
         self._texts.append(texts)
         return index
 
-    def _made(self, logged: LoggedItem, task: str) -> Item:
+    def _new_item(self, logged: LoggedItem, task: str) -> Item:
         """Return a new item. Its ID is the logged one if it is free, or else made from the names of the task and item."""
         if logged.key is None:
-            raise ItemError("the log has no key. Pass the items with their keys (--data ITEMS).")
+            raise ItemError(
+                "the log has no key. Pass the items with their keys (--data ITEMS).", code="no-key"
+            )
         name = logged.name.removeprefix("#")
         generated = f"{task}-{name:0>4}" if name.isdecimal() else f"{task}-{name or len(self.items) + 1}"
         wanted = logged.id or generated
@@ -190,7 +201,10 @@ def of_item(reply: LogReply, item: Item) -> LogReply:
         return reply
     if len(reply.scores) not in (0, item.k):
         n = len(reply.scores)
-        raise OtherItemError(f"the row has {n} scores, but the item with its ID has {item.k} choices")
+        raise OtherItemError(
+            f"the row has {n} scores, but the item with its ID has {item.k} choices",
+            code="other-number-of-scores",
+        )
     beyond = reply.pick is not None and reply.pick >= item.k
     return replace(reply, pick=None) if beyond else reply
 

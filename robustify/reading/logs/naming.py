@@ -23,7 +23,7 @@ class Naming:
     letters: tuple[str, ...] | None = None
 
     @classmethod
-    def of(
+    def from_cells(
         cls, cells: Iterable[object], first: int | None = None, letters: tuple[str, ...] | None = None
     ) -> "Naming":
         """Return the format of most cells that are not empty. Without `letters`, the cells tell their series."""
@@ -58,32 +58,37 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
     """Return the formats in which keys and picks name choices. `first` is the user's setting for counting, or "".
     Raise `DataError` if it is unknown whether whole numbers count from 0 or 1, and `UsageError` if `first` is neither."""
     if first not in ("", "=0", "=1"):
-        raise UsageError(f"--map first={first} is not valid; expected --map first==0 or --map first==1")
+        raise UsageError(
+            f"--map first={first} is not valid; expected --map first==0 or --map first==1",
+            code="invalid-first-number",
+        )
     start, letters = (
         int(first[1:] or 0),
         series_of(cell for cell in map(only_member, (*keys, *picks)) if isinstance(cell, str)),
     )
-    forms = tuple(Naming.of(cells, start, letters) for cells in (keys, picks))
+    namings = tuple(Naming.from_cells(cells, start, letters) for cells in (keys, picks))
     of_keys, of_picks = (
         {
             n
             for cell in map(only_member, cells)
-            if (way.form == "number" or not isinstance(cell, str)) and (n := whole_number(cell)) is not None
+            if (own.form == "number" or not isinstance(cell, str)) and (n := whole_number(cell)) is not None
         }
-        for cells, way in zip((keys, picks), forms, strict=True)
+        for cells, own in zip((keys, picks), namings, strict=True)
     )
     numbers = of_keys | of_picks
     if not first and uncertain_base(Counter((number, 0) for number in numbers)):
         raise DataError(
             f"{file}: keys and picks are whole numbers and never 0, so they may count from 0 or from 1. Set the first "
-            "number with --map first==0 or --map first==1."
+            "number with --map first==0 or --map first==1.",
+            code="uncertain-first-number",
         )
     if not first and 0 in of_keys and 0 not in of_picks and max(of_picks, default=0) > max(of_keys):
         raise DataError(
             f"{file}: keys count from 0, but picks may count from 1, because none is 0 and some exceed every key. "
-            "Write both in one way, or set --map first==0 if picks count from 0, too."
+            "Write both in one way, or set --map first==0 if picks count from 0, too.",
+            code="different-first-numbers",
         )
-    return forms[0], forms[1]
+    return namings[0], namings[1]
 
 
 def only_member(cell: object) -> object:

@@ -36,7 +36,7 @@ class Profile:
     sample: tuple[rows.Cells, ...]
 
     @classmethod
-    def of(cls, file: str, table: rows.SourceTable) -> "Profile":
+    def from_table(cls, file: str, table: rows.SourceTable) -> "Profile":
         """Return the profile of a table."""
         sample = tuple(row.cells for row in table.rows[:_PROFILED])
         return cls(file, tuple(dict.fromkeys(column for cells in sample for column in cells)), sample)
@@ -157,13 +157,15 @@ def decide(profile: Profile, mapped: Mapping[str, str]) -> Decisions:
         for column in [] if columns.startswith("=") else columns.split(","):
             if not profile.matching(column):
                 fault = f"--map {part} names a column {column!r} that does not exist"
-                raise UsageError(f"{profile.file}: {fault}; {profile.listed}")
+                raise UsageError(f"{profile.file}: {fault}; {profile.listed}", code="unknown-column")
     decided = Decisions(profile, mapped)
     for part in dict.fromkeys(rule.part for rule in RULES):
         try:
             decision = decide_part(RULES, part, decided)
         except ColumnError as error:
-            raise DataError(f"{profile.file}: {error}. Select one, as in --map {part}=NAME.") from None
+            raise DataError(
+                f"{profile.file}: {error}. Select one, as in --map {part}=NAME.", code="ambiguous-column"
+            ) from None
         if decision:
             decided.parts[part], decided.because[part] = str(decision[0]), decision[1].rule
     return decided
@@ -183,18 +185,23 @@ def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
     columns = set(profile.columns)
     for foreign in FOREIGN:
         if foreign.members <= columns and not decided.mapped:
-            raise DataError(f"{profile.file} is a file of {foreign.tool}, which is not read. {foreign.mend}")
+            raise DataError(
+                f"{profile.file} is a file of {foreign.tool}, which is not read. {foreign.mend}",
+                code="unsupported-file",
+            )
     if "pick" in lacking:
         maps = " ".join(f"--map {part}=NAME" for part in lacking)
         raise DataError(
             f"{profile.file}: no column contains picks; {profile.listed}; expected {log.READABLE}. Map its "
-            f"columns with {maps}, or with --map pick=NAME,NAME for one column per model."
+            f"columns with {maps}, or with --map pick=NAME,NAME for one column per model.",
+            code="no-pick-column",
         )
     part = lacking[0]
     raise DataError(
         f"{profile.file}: there is no column for the {part}; {profile.listed}. Use --map {part}=NAME, or --map "
         f"{part}==VALUE for a constant value"
-        + (", or pass the items with their keys (--data ITEMS)" if part == "key" else "")
+        + (", or pass the items with their keys (--data ITEMS)" if part == "key" else ""),
+        code="no-key-column" if part == "key" else "no-model-column",
     )
 
 
@@ -207,7 +214,8 @@ def model_columns(profile: Profile, picks: str) -> dict[log.Name, str]:
     if not models:
         raise DataError(
             f"{profile.file}: some columns of picks are not named after a model; {profile.listed}. Name each column after "
-            "its model, in one word."
+            "its model, in one word.",
+            code="not-model-names",
         )
     return models
 

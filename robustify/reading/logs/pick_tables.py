@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from robustify.base.arrays import tied_best
-from robustify.base.errors import DataError, ItemError, UsageError
-from robustify.base.redaction import HoldsText
+from robustify.base.errors import DataError, ItemError, Notice, UsageError
 from robustify.base.texts import unspaced
 from robustify.items.item import FEWEST, MOST
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders import rows
-from robustify.reading.loaders.listed_options import read_choices
 from robustify.reading.loaders.loaded import mapped_columns
 from robustify.reading.logs import log
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming, naming, whole_number
+from robustify.reading.logs.pick_cells import PickCells, PickColumns, pick_cells
 from robustify.reading.logs.pick_rules import (
     BEST_SCORE,
     CALLED,
@@ -32,50 +31,13 @@ from robustify.reading.logs.pick_rules import (
     option_columns,
     require_parts,
 )
+from robustify.reading.logs.responses import run_on_notes
 from robustify.reading.logs.shown import assumed
 from robustify.reading.marks.picks import runs_on
 
 KIND = "picks"
 _LEAST = 1e-12
 """Value that replaces a probability of 0, so that its logarithm is finite."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Columns of a table that hold each model's picks, the other parts, and the choices. The model is "" if all share one.
-    A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
-
-    picks: Mapping[log.Name, str]
-    parts: Mapping[str, str]
-    choices: str | tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class _PickCells(HoldsText):
-    """Cells of a row that describe one model's pick. `model` is "" if the row names the model."""
-
-    model: log.Name
-    choices: tuple[str, ...]
-    parts: Mapping[str, object]
-
-    def text(self, part: str) -> str:
-        """Return a part as text, or "" if it is neither text nor a whole number."""
-        cell = self.parts.get(part)
-        number = rows.as_integer(cell)
-        return str(cell if number is None else number).strip() if isinstance(cell, str | int | float) else ""
-
-    @property
-    def scores(self) -> list[float]:
-        """Scores of the choices, with NaN for an unreadable one. Lists may be written as text."""
-        cells: object = self.parts.get("scores")
-        while isinstance(cells, list) and len(cells) == 1:
-            cells = cells[0]
-        if isinstance(cells, str):
-            cells = [text for text in re.split(r"[\s,;]+", cells.strip(" []()")) if text]
-        elif isinstance(cells, dict):
-            cells = [cells[label] for label in sorted(cells, key=lambda label: (len(label), label))]
-        values = cells if isinstance(cells, list) else []
-        return [] if all(value is None for value in values) else [*map(log.number_or_nan, values)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +65,7 @@ def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) 
     """Read the replies in a table of picks."""
     file, table = table_file.path.name, table_file.table
     columns = _columns(table, options, file)
-    read, faults = rows.rows_or_faults(((row, columns) for row in table.rows), _cells)
+    read, faults = rows.rows_or_faults(((row, columns) for row in table.rows), pick_cells)
     encoding, notes = _encoding(file, [pick for _, row in read for pick in row], columns, options)
     replies, more = rows.rows_or_faults(
         read, lambda row, picks: [(pick, _reply(row.line, pick, encoding)) for pick in picks]
@@ -116,44 +78,47 @@ def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) 
         task=log.path_name(re.sub(r"\.[^.]*$", "", file)),
         replies=tuple(reply for _, reply in kept),
         faults=(*table.faults, *faults, *more),
-        notes=tuple(filter(None, (*notes, _run_on_note(read), _score_note(columns)))),
+        notes=(*notes, *_run_on_notes(read), *_score_notes(columns)),
         exchanges={(reply.line, reply.model): _exchange(cells, reply) for cells, reply in kept}
         if options.linting
         else {},
     )
 
 
-def _run_on_note(read: Sequence[tuple[rows.SourceRow, Sequence[_PickCells]]]) -> str:
+def _run_on_notes(read: Sequence[tuple[rows.SourceRow, Sequence[PickCells]]]) -> list[Notice]:
     cells = (
         (cells_of_pick.parts.get("pick"), cells_of_pick.choices) for _, row in read for cells_of_pick in row
     )
-    n = sum(isinstance(pick, str) and runs_on(pick, choices) for pick, choices in cells)
-    return (
-        f"replies that run on into another question, of which only the answer before it counts: {n}" * bool(n)
-    )
+    return run_on_notes(sum(isinstance(pick, str) and runs_on(pick, choices) for pick, choices in cells))
 
 
-def _score_note(columns: _Columns) -> str:
+def _score_notes(columns: PickColumns) -> list[Notice]:
     best = "the option with the best score is the pick, because no column contains picks"
-    return best * (columns.picks.get(log.NOTHING) == BEST_SCORE)
+    return [Notice(best, code="best-score-picked")] * (columns.picks.get(log.NOTHING) == BEST_SCORE)
 
 
-def _columns(table: rows.SourceTable, options: log.LogOptions, file: str) -> _Columns:
+def _columns(table: rows.SourceTable, options: log.LogOptions, file: str) -> PickColumns:
     if table.layout or not table.rows or not table.rows[0].cells:
-        raise DataError(f"{file} contains items without picks; expected {log.READABLE}")
+        raise DataError(
+            f"{file} contains items without picks; expected {log.READABLE}", code="items-without-picks"
+        )
     if "key_is" in options.columns:
         raise UsageError(
-            f"{file}: `key_is` is for logs. For a table of picks, use --map first==0 or --map first==1."
+            f"{file}: `key_is` is for logs. For a table of picks, use --map first==0 or --map first==1.",
+            code="key-form-of-picks",
         )
-    profile = Profile.of(file, table)
+    profile = Profile.from_table(file, table)
     decided = decide(profile, options.columns)
     several = bool({"*", ","} & set(decided.parts.get("pick", "")))
     if several and options.model is not None:
-        raise UsageError(f"{file}: the columns of picks already name the models. Remove {options.model}=.")
+        raise UsageError(
+            f"{file}: the columns of picks already name the models. Remove {options.model}=.",
+            code="models-named-twice",
+        )
     require_parts(decided, has_models=several or options.model is not None, keyed=options.keyed)
     parts = {part: column for part, column in decided.parts.items() if part not in ("choices", "pick")}
     parts |= {"first": options.columns["first"]} if "first" in options.columns else {}
-    return _Columns(model_columns(profile, decided.parts["pick"]), parts, option_columns(decided))
+    return PickColumns(model_columns(profile, decided.parts["pick"]), parts, option_columns(decided))
 
 
 def has_all_parts(file: log.LogFile) -> bool:
@@ -161,62 +126,42 @@ def has_all_parts(file: log.LogFile) -> bool:
     several could be one of them."""
     if file.table.layout or not file.table.rows:
         return False
-    return {"model", "key", "pick"} <= decide(Profile.of(file.path.name, file.table), {}).parts.keys()
-
-
-def _cells(row: rows.SourceRow, columns: _Columns) -> list[_PickCells]:
-    """Return one pick for each model of a row."""
-    choices = () if columns.choices is None else read_choices(row.cells, columns.choices).texts
-
-    def cell(part: str, column: str) -> object:
-        if column.startswith("="):
-            return column[1:]
-        if part != "scores":
-            return rows.cell_or_none(row.cells, column)
-        return [rows.cell_or_none(row.cells, name) for name in column.split(",")]
-
-    return [
-        _PickCells(
-            model,
-            choices,
-            {part: cell(part, c.replace("*", model or "*")) for part, c in columns.parts.items()}
-            | {"pick": cell("pick", pick)},
-        )
-        for model, pick in columns.picks.items()
-    ]
+    profile = Profile.from_table(file.path.name, file.table)
+    return {"model", "key", "pick"} <= decide(profile, {}).parts.keys()
 
 
 def _encoding(
-    file: str, picks: Sequence[_PickCells], columns: _Columns, options: log.LogOptions
-) -> tuple[_Encoding, list[str]]:
+    file: str, picks: Sequence[PickCells], columns: PickColumns, options: log.LogOptions
+) -> tuple[_Encoding, list[Notice]]:
     """Decide by whole columns how a table is written. Return the assumptions as notes, too."""
-    views, view_note = _views(file, picks, columns, options)
+    views, view_notes = _views(file, picks, columns, options)
     keys = [pick.parts.get("key") for pick in picks if "key" in pick.parts]
     by_key, by_pick = naming(
         file, keys, [pick.parts.get("pick") for pick in picks], columns.parts.get("first", "")
     )
     case = _Counting(file, picks, columns, options.keyed, by_key, by_pick)
-    k, k_note = next(number for rule in NUMBER_RULES if (number := rule.find(case)) is not None)
+    k, k_notes = next(number for rule in NUMBER_RULES if (number := rule.find(case)) is not None)
     scores = [score for pick in picks for score in pick.scores]
     probable = bool(scores) and all(0 <= score <= 1 for score in scores)
     if not probable and any(score > 0 for score in scores):
         raise DataError(
             f"{file}: some scores are above 0 but are not probabilities; expected log-probabilities (at most 0) or "
-            "probabilities (0 to 1)"
+            "probabilities (0 to 1)",
+            code="positive-scores",
         )
     models = _models(file, picks, columns, options)
     cells = [pick.text("topic") for pick in picks]
     topics = log.topics_in(cells, each=len(models) or 1)
     encoding = _Encoding(by_key, by_pick, k, views, models, topics, probable, options.linting)
-    return encoding, [view_note, k_note, *log.topic_notes(cells, topics)]
+    return encoding, [*view_notes, *k_notes, *log.topic_notes(cells, topics)]
 
 
 class _Counting(NamedTuple):
     """What tells how many choices the items of a table have. Keys of `keyed` tables are in another file."""
 
     file: str
-    picks: Sequence[_PickCells]
-    columns: _Columns
+    picks: Sequence[PickCells]
+    columns: PickColumns
     keyed: bool
     by_key: Naming
     by_pick: Naming
@@ -228,47 +173,46 @@ class _Counting(NamedTuple):
 
 
 class NumberRule(NamedTuple):
-    """One way to find the number of choices of all items, or 0 if each row tells its own, with a note. `find` returns None
+    """One way to find the number of choices of all items, or 0 if each row tells its own, with notes. `find` returns None
     if the rule does not apply."""
 
     name: str
     reason: str
-    find: Callable[[_Counting], tuple[int, str] | None]
+    find: Callable[[_Counting], tuple[int, list[Notice]] | None]
 
 
-def _by_scores(case: _Counting) -> tuple[int, str] | None:
+def _by_scores(case: _Counting) -> tuple[int, list[Notice]] | None:
     lengths = case.lengths
-    return (lengths.pop(), "") if len(lengths) == 1 else None
+    return (lengths.pop(), []) if len(lengths) == 1 else None
 
 
-def _by_rows(case: _Counting) -> tuple[int, str] | None:
+def _by_rows(case: _Counting) -> tuple[int, list[Notice]] | None:
     parts = case.columns.parts
     by_row = case.lengths or case.columns.choices or "k" in parts or (case.keyed and "id" in parts)
-    return (0, "") if by_row else None
+    return (0, []) if by_row else None
 
 
-def _largest_key(case: _Counting) -> tuple[int, str]:
+def _largest_key(case: _Counting) -> tuple[int, list[Notice]]:
     """Return the number of choices up to which keys go, and a note. Raise `DataError` if a pick goes further."""
     k, furthest = (
         max(
             (
                 index + 1
                 for pick in case.picks
-                if (index := way.answer(pick.parts.get(part), MOST, ())["pick"]) is not None
+                if (index := column.answer(pick.parts.get(part), MOST, ())["pick"]) is not None
             ),
             default=0,
         )
-        for way, part in ((case.by_key, "key"), (case.by_pick, "pick"))
+        for column, part in ((case.by_key, "key"), (case.by_pick, "pick"))
     )
     if furthest > k or k < FEWEST:
         raise DataError(
             f"{case.file}: no column contains the number of choices. The keys go up to {k}, and the picks to {furthest}. "
-            "Set the number with --map k=NAME or --map k==N."
+            "Set the number with --map k=NAME or --map k==N.",
+            code="unknown-number-of-options",
         )
-    return (
-        k,
-        f"every item was assumed to have {k} choices, based on the keys (to change this, use --map k==N)",
-    )
+    note = f"every item was assumed to have {k} choices, based on the keys (to change this, use --map k==N)"
+    return k, [Notice(note, code="assumed-number-of-options")]
 
 
 NUMBER_RULES = (
@@ -284,7 +228,7 @@ NUMBER_RULES = (
 
 
 def _models(
-    file: str, picks: Sequence[_PickCells], columns: _Columns, options: log.LogOptions
+    file: str, picks: Sequence[PickCells], columns: PickColumns, options: log.LogOptions
 ) -> dict[str, log.Name]:
     """Map each model's name in the table to its checked name. The key is "" if the user names one model for all rows."""
     if options.name is not None:
@@ -299,17 +243,19 @@ def _models(
     if names and not models:
         raise DataError(
             f"{file}: `{column}` does not contain model names: {len(set(names))} different texts in {len(names)} rows; "
-            "expected fewer models than rows per model. Use --map model=NAME, or MODEL=FILE."
+            "expected fewer models than rows per model. Use --map model=NAME, or MODEL=FILE.",
+            code="not-model-names",
         )
     return models
 
 
 def _views(
-    file: str, picks: Sequence[_PickCells], columns: _Columns, options: log.LogOptions
-) -> tuple[dict[str, View], str]:
-    """Return the view that each word in the view column means, and a note. Without such a column, the only word is ""."""
+    file: str, picks: Sequence[PickCells], columns: PickColumns, options: log.LogOptions
+) -> tuple[dict[str, View], list[Notice]]:
+    """Return the view that each word in the view column means, and notes. Without such a column, the only word is ""."""
     if "view" not in columns.parts:
-        return {"": options.view or "full"}, "" if options.view else assumed("full")
+        notes = [] if options.view else [Notice(assumed("full"), code="assumed-view")]
+        return {"": options.view or "full"}, notes
     views_by_word: dict[str, View] = {view: view for view in VIEWS}
     views_by_word |= {f"no_{options.hidden}": "choices_only", f"with_{options.hidden}": "full"}
     values = {pick.text("view"): pick.text("view").casefold().replace("-", "_") for pick in picks}
@@ -318,33 +264,42 @@ def _views(
         raise DataError(
             f"{file}: the view column contains {len(values) - len(words)} unknown values; expected "
             f"{', '.join(views_by_word)}. Split the table by view and name the view of each file "
-            "(choices_only:FILE, full:FILE)."
+            "(choices_only:FILE, full:FILE).",
+            code="unknown-views",
         )
     if options.view is not None and words and set(words.values()) != {options.view}:
         raise UsageError(
             f"{file}: the table has a view column (`{columns.parts['view']}`) that contradicts the view given for this "
-            "log. Omit that view."
+            "log. Omit that view.",
+            code="contradicted-view",
         )
-    return words or dict.fromkeys(values, options.view or "full"), ""
+    return words or dict.fromkeys(values, options.view or "full"), []
 
 
-def _reply(line: int, cells: _PickCells, encoding: _Encoding) -> log.LogReply:
+def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
     item = _item(cells, encoding)
     model = cells.model or encoding.models.get("") or encoding.models.get(cells.text("model"))
     if not model:
-        raise ItemError("the model name is missing or does not look like a name")
+        raise ItemError("the model name is missing or does not look like a name", code="no-model-name")
     pick, scores = cells.parts.get("pick"), cells.scores
     answer = encoding.picks.answer(pick, item.k or MOST, item.choices)
     if scores and item.k not in (0, len(scores)):
-        raise ItemError(f"{len(scores)} scores for {item.k} choices; expected one per choice")
+        raise ItemError(
+            f"{len(scores)} scores for {item.k} choices; expected one per choice",
+            code="other-number-of-scores",
+        )
     if not all(map(math.isfinite, scores)):
         raise ItemError(
-            "a score is not a finite number. Write one number per choice, or leave the cell empty."
+            "a score is not a finite number. Write one number per choice, or leave the cell empty.",
+            code="not-finite-score",
         )
     logs = tuple(math.log(max(score, _LEAST)) if encoding.probable else score for score in scores)
     # A row that contradicts itself means that a column or the key was misread.
     if logs and answer["pick"] not in (None, *tied_best(logs)):
-        raise ItemError("the pick is not the choice with the best score. Check the mapped columns.")
+        raise ItemError(
+            "the pick is not the choice with the best score. Check the mapped columns.",
+            code="pick-against-scores",
+        )
     right = log.scored_right(cells.parts.get("correct"))
     if isinstance(pick, str) and runs_on(pick, item.choices):
         # The table may have scored the answer to another question.
@@ -352,7 +307,8 @@ def _reply(line: int, cells: _PickCells, encoding: _Encoding) -> log.LogReply:
     if not encoding.linting and _contradicts(right, item, answer["pick"], logs):
         raise ItemError(
             f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
-            "columns."
+            "columns.",
+            code="contradicted-key",
         )
     return log.LogReply(line, model, encoding.views[cells.text("view")], KIND, item, scores=logs, **answer)
 
@@ -364,7 +320,7 @@ def _contradicts(right: bool | None, item: log.LoggedItem, pick: int | None, log
     return log.pick_contradicts(right, item, pick, plain=True)
 
 
-def _exchange(cells: _PickCells, reply: log.LogReply) -> Exchange:
+def _exchange(cells: PickCells, reply: log.LogReply) -> Exchange:
     """Return what a row says about the reply of a model. A table has no prompts."""
     pick, right = cells.parts.get("pick"), log.scored_right(cells.parts.get("correct"))
     text = pick if isinstance(pick, str) else ""
@@ -377,17 +333,19 @@ def _exchange(cells: _PickCells, reply: log.LogReply) -> Exchange:
     )
 
 
-def _item(cells: _PickCells, encoding: _Encoding) -> log.LoggedItem:
+def _item(cells: PickCells, encoding: _Encoding) -> log.LoggedItem:
     choices, key = cells.choices, cells.parts.get("key")
     k = len(choices) or whole_number(cells.text("k")) or encoding.k or len(cells.scores)
     if not FEWEST <= k <= MOST and (k or "k" in cells.parts):
         fault = f"the number of choices is {k}; expected {FEWEST} to {MOST}"
-        raise ItemError(f"{fault}. Set it with --map k=NAME or --map k==N.")
+        raise ItemError(f"{fault}. Set it with --map k=NAME or --map k==N.", code="invalid-number-of-options")
     place = encoding.keys.answer(key, k or MOST, choices)["pick"]
     if "key" in cells.parts and place is None:
         same = sum(unspaced(choice) == unspaced(cells.text("key")) for choice in choices)
-        which = f"names {same} identical choices" if same > 1 else f"names none of {k or MOST} choices"
-        raise ItemError(f"the key is {rows.json_kind(key)} that {which}")
+        kind = rows.json_kind(key)
+        if same > 1:
+            raise ItemError(f"the key is {kind} that names {same} identical choices", code="ambiguous-key")
+        raise ItemError(f"the key is {kind} that names none of {k or MOST} choices", code="unknown-key")
     name = log.as_label(cells.text("id"))
     topic = encoding.topics.get(cells.text("topic"), log.NOTHING)
     stem = rows.require_text(cells.parts["stem"], "the stem") if choices and "stem" in cells.parts else ""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from os.path import commonprefix
 from typing import NamedTuple
 
-from robustify.base.errors import DataError, ItemError
+from robustify.base.errors import DataError, ItemError, Notice
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.reading.logs.log import LoggedItem
@@ -20,9 +20,10 @@ _LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
 _LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
 _BULLET = re.compile(r"^[ \t]*[-*•–][ \t]+(?=[(\[]?\w{1,2}[)\].:])", re.MULTILINE)
 _BEFORE_TEXT = re.compile(r"[\W_]*\s")
-NO_TEXTS = (
+NO_TEXTS = Notice(
     "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
-    "clearly"
+    "clearly",
+    code="unlisted-options",
 )
 
 
@@ -161,7 +162,9 @@ def _with_options(cells: Cells, before: str) -> dict[str, object]:
     pairs, doc = _pairs(cells), as_object(cells.get("doc"))
     texts = tuple(continuation.removeprefix(before) for _, continuation in pairs if continuation)
     if not pairs or (len(pairs) > 1 and len(set(texts)) < max(2, len(pairs))):
-        raise ItemError("neither `doc` nor the requests (`arguments`) contain the options of the item")
+        raise ItemError(
+            "neither `doc` nor the requests (`arguments`) contain the options of the item", code="no-options"
+        )
     if len(pairs) > 1 and not only_labels(texts):
         return {**doc, "choices": list(texts)}
     context = plain_context(pairs[0][0])
@@ -172,7 +175,7 @@ def _with_options(cells: Cells, before: str) -> dict[str, object]:
             stem, options = listed
             fields = {name: stem if value == prompt else value for name, value in doc.items()}
             return {**fields, "choices": options}
-    raise ItemError(NO_TEXTS)
+    raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
 
 
 def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:

@@ -2,6 +2,7 @@
 
 import re
 
+from robustify.base.errors import Notice
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.rows import Cells, as_object
 from robustify.reading.logs import log
@@ -66,8 +67,8 @@ def _innermost_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def other_targets(cells: Cells, item: log.LoggedItem) -> str:
-    """Return why a row is refused that scores targets of which several are right, as in mc2 of TruthfulQA, or ""."""
+def other_targets(cells: Cells, item: log.LoggedItem) -> Notice | None:
+    """Return why a row is refused that scores targets of which several are right, as in mc2 of TruthfulQA, or None."""
     texts = [unspaced(text) for text in scored_texts(cells)]
     for name, value in as_object(cells.get("doc")).items():
         targets = as_object(value)
@@ -79,17 +80,24 @@ def other_targets(cells: Cells, item: log.LoggedItem) -> str:
             text.endswith(unspaced(str(c))) for text, c in zip(texts, choices, strict=True)
         ):
             label = log.as_name(name) or "doc"
-            return (
+            return Notice(
                 f"the row scores the {len(texts)} texts of `{label}`, of which {right} are right; expected {item.k} "
-                "log-likelihoods, one per choice. Log the task with one right answer (mc1)."
+                "log-likelihoods, one per choice. Log the task with one right answer (mc1).",
+                code="several-right",
             )
-    return ""
+    return None
 
 
-def runs_on(cells: Cells, item: log.LoggedItem) -> bool:
+def reply_runs_on(cells: Cells, item: log.LoggedItem) -> bool:
     """Return whether the reply of a row runs on into another question."""
     reply = None if is_scored(cells) else innermost(cells.get("resps", cells.get("filtered_resps")))
     return isinstance(reply, str) and picks.runs_on(reply, item.choices)
+
+
+def run_on_notes(n: int) -> list[Notice]:
+    """Return a note on `n` replies that run on, if there are any."""
+    note = f"replies that run on into another question, of which only the answer before it counts: {n}"
+    return [Notice(note, code="replies-run-on")] * bool(n)
 
 
 def n_replies(cells: Cells) -> int:

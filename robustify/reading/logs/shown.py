@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
 from robustify.items.item import Item
@@ -113,7 +113,7 @@ class AskedAs:
     view: View
     template: str
     digest: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
     labels: tuple[str, ...] | None = None
 
 
@@ -145,57 +145,60 @@ class ViewRule(NamedTuple):
     name: str
     reason: str
     view: Callable[[PromptEvidence], View | None]
-    note: Callable[[PromptEvidence, View], str]
+    notes: Callable[[PromptEvidence, View], list[Notice]]
 
 
-def _note_on_named(seen: PromptEvidence, view: View) -> str:
-    return seen.lacking if seen.n and seen.is_blind and view not in BLIND else ""
+def _notes_on_named(seen: PromptEvidence, view: View) -> list[Notice]:
+    lacking = Notice(seen.lacking, code="question-not-shown")
+    return [lacking] * bool(seen.n and seen.is_blind and view not in BLIND)
 
 
-def _note_on_blind(seen: PromptEvidence, view: View) -> str:
-    return f"{seen.lacking}, so the view is {view} (to change this, use --view)"
+def _notes_on_blind(seen: PromptEvidence, view: View) -> list[Notice]:
+    note = f"{seen.lacking}, so the view is {view} (to change this, use --view)"
+    return [Notice(note, code="view-without-question")]
 
 
-def _note_on_asking(seen: PromptEvidence, view: View) -> str:
-    return assumed(view) + (f"; {seen.lacking}" if seen.n_asking < (1 - _FEW) * seen.n else "")
+def _notes_on_asking(seen: PromptEvidence, view: View) -> list[Notice]:
+    lacking = f"; {seen.lacking}" if seen.n_asking < (1 - _FEW) * seen.n else ""
+    return [Notice(assumed(view) + lacking, code="assumed-view")]
 
 
 VIEW_RULES = (
-    ViewRule("named", "the user named the view", lambda seen: seen.options.view, _note_on_named),
+    ViewRule("named", "the user named the view", lambda seen: seen.options.view, _notes_on_named),
     ViewRule(
         "no prompts",
         "the log has no prompts, so the usual view is assumed",
         lambda seen: None if seen.n else "full",
-        lambda _, view: f"{assumed(view)}: the log has no prompts",
+        lambda _, view: [Notice(f"{assumed(view)}: the log has no prompts", code="assumed-view")],
     ),
     ViewRule(
         "blind texts",
         "prompts lack the question, and texts were scored",
         lambda seen: "choices_only_text" if seen.is_blind and seen.by_text else None,
-        _note_on_blind,
+        _notes_on_blind,
     ),
     ViewRule(
         "blind",
         "prompts lack the question",
         lambda seen: "choices_only" if seen.is_blind else None,
-        _note_on_blind,
+        _notes_on_blind,
     ),
     ViewRule(
         "texts",
         "prompts have the question, and texts were scored",
         lambda seen: "cloze" if seen.by_text else None,
-        _note_on_asking,
+        _notes_on_asking,
     ),
-    ViewRule("question", "prompts have the question", lambda _: "full", _note_on_asking),
+    ViewRule("question", "prompts have the question", lambda _: "full", _notes_on_asking),
 )
 """In order. Before them, prompts that all match a template of robustify have its view. The first that applies decides."""
 
 
-def _decide(seen: PromptEvidence) -> tuple[View, str]:
-    """Return the view of a log, and a note on it or ""."""
+def _decide(seen: PromptEvidence) -> tuple[View, list[Notice]]:
+    """Return the view of a log, and notes on it."""
     decided = ((rule, view) for rule in VIEW_RULES if (view := rule.view(seen)) is not None)
     rule, view = next(decided)
-    return view, rule.note(seen, view)
+    return view, rule.notes(seen, view)
 
 
 def asked_as(
@@ -209,7 +212,8 @@ def asked_as(
         if options.view not in (None, ours.view):
             raise UsageError(
                 f"{file}: the prompts match the template {ours.template} of the view {ours.view}, not "
-                f"{options.view}. Omit that view, or choose the right log."
+                f"{options.view}. Omit that view, or choose the right log.",
+                code="contradicted-view",
             )
         return ours
     sample = prompts[:: max(1, len(prompts) // _LOOKED_AT)][:_LOOKED_AT]
@@ -219,12 +223,12 @@ def asked_as(
     if sample and options.view in BLIND and n_asking * 2 > len(sample):
         raise DataError(
             f"{file}: {n_asking} of {len(sample)} inspected prompts show the {options.hidden}, which the view "
-            f"{options.view} hides. Check the view of this log."
+            f"{options.view} hides. Check the view of this log.",
+            code="question-shown",
         )
     scored = [prompt for prompt in sample if not prompt.written]
     by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
-    view, note = _decide(PromptEvidence(options, len(sample), n_asking, by_text))
-    notes = [note] if note else []
+    view, notes = _decide(PromptEvidence(options, len(sample), n_asking, by_text))
     if sample and not from_prompts and view not in BLIND:
         notes += same_question_notes(prompt.item for prompt in prompts)
     if not by_text:
@@ -247,35 +251,37 @@ def _has_hidden_part(parts: Shown, options: LogOptions) -> bool:
     return parts.question
 
 
-def _options_notes(seen: Sequence[Prompt], parts: Sequence[Shown]) -> list[str]:
+def _options_notes(seen: Sequence[Prompt], parts: Sequence[Shown]) -> list[Notice]:
     """Return notes on prompts that ask for a letter but lack options."""
     pairs = list(zip(seen, parts, strict=True))
     without = [part for prompt, part in pairs if not part.n_options and len(part.labels) < prompt.item.k]
     some = [(part, prompt.item.k) for prompt, part in pairs if 0 < part.n_options < prompt.item.k]
-    notes = []
+    notes = list[Notice]()
     if without:
-        notes.append(
+        note = (
             f"{len(without)} of {len(seen)} inspected prompts do not show the options, so a letter in a reply names "
             "nothing that the model saw"
         )
+        notes.append(Notice(note, code="options-not-shown"))
     if 2 * len(some) > len(seen):
         part, k = some[0]
-        notes.append(
+        note = (
             f"{len(some)} of {len(seen)} inspected prompts do not show all options: only {part.n_options} of {k}, for "
             "example, so the others could not be picked"
         )
+        notes.append(Notice(note, code="some-options-not-shown"))
     return notes
 
 
-def same_question_notes(items: Iterable[LoggedItem]) -> list[str]:
+def same_question_notes(items: Iterable[LoggedItem]) -> list[Notice]:
     """Return a note if several items have one question, because it may not be what was shown."""
     stems = [item.stem for item in items]
     note = "all items have the same question; if it was not shown, use --view choices_only"
-    return [note] * (len(set(stems)) == 1 < len(stems))
+    return [Notice(note, code="same-question")] * (len(set(stems)) == 1 < len(stems))
 
 
 def assumed(view: View) -> str:
-    """Return a note for a log whose view is not specified."""
+    """Return what to say of a log whose view is not specified."""
     return f"the view was assumed to be {view} (to change this, use --view)"
 
 

@@ -10,7 +10,7 @@ import pytest
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
-from robustify.reading.logs.gather import rotation_groups
+from robustify.reading.logs.gathered import rotation_groups
 from robustify.reading.logs.pick_rules import RULES, Profile, decide
 from robustify.reading.vocabulary import NAMES
 from robustify.runs.run import write_items

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from robustify.base.errors import DataError, ItemError
+from robustify.base.errors import DataError, ItemError, Notice
 from robustify.base.texts import unspaced
 from robustify.items.answers import Answers
 from robustify.items.item import Item
@@ -28,9 +28,13 @@ from robustify.reading.logs.shown import BLIND
 from robustify.reading.survey import find_defects, odd_options
 
 MatchedRow = tuple[Log, LogReply, MatchedItem]
-_NAMELESS = "the row has neither an item ID nor text; expected one of them (--map id=NAME or --map stem=NAME)"
-_KEYLESS = (
-    "the row has no key. Map a column (--map key=NAME), or pass the items with their keys (--data ITEMS)."
+_NAMELESS = Notice(
+    "the row has neither an item ID nor text; expected one of them (--map id=NAME or --map stem=NAME)",
+    code="no-item-id",
+)
+_KEYLESS = Notice(
+    "the row has no key. Map a column (--map key=NAME), or pass the items with their keys (--data ITEMS).",
+    code="no-key",
 )
 
 
@@ -46,7 +50,7 @@ class Gathered:
     defects: tuple[Defect, ...] = ()
     set_aside: tuple[Quarantined, ...] = ()
     left_out: int = 0
-    notes: tuple[str, ...] = ()
+    notes: tuple[Notice, ...] = ()
 
 
 def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
@@ -59,16 +63,16 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
     catalogue = Catalogue(bench.items if bench else (), grows=bench is None)
     rows: list[MatchedRow] = []
     set_aside: list[Quarantined] = []
-    contradicting: list[str] = []
+    contradicting: list[Notice] = []
     for log, reply in _replies(logs):
         asking = (log.file, reply.model, reply.view, reply.template)
         try:
             match = catalogue.find(reply.item, asking, log.task, blind=reply.view in BLIND)
             rows.append((log, of_item(reply, catalogue.items[match.index]), match))
         except ItemError as error:
-            set_aside.append(Quarantined(reply.line, str(error), log.file))
+            set_aside.append(Quarantined(reply.line, error.reason, log.file))
             if isinstance(error, OtherItemError):
-                contradicting.append(f"{log.file}:{reply.line}: {error}")
+                contradicting.append(Notice(f"{log.file}:{reply.line}: {error}", code=error.code))
     if contradicting and not skip_bad:
         raise DataError.gather(contradicting)
     _require_matches(logs, rows, set_aside, bench)
@@ -105,8 +109,11 @@ def _require_matches(
     reasons = {quarantined.file: quarantined.reason for quarantined in reversed(set_aside)}
     whose = f" of {bench.name}" if bench else ""
     faults = [
-        f"{log.file}: none of the {len(log.replies)} rows matches an item{whose} "
-        f"({reasons.get(log.file, 'no row could be read')})"
+        Notice(
+            f"{log.file}: none of the {len(log.replies)} rows matches an item{whose} "
+            f"({reasons.get(log.file, 'no row could be read')})",
+            code="other-data-set",
+        )
         for log in logs
         if log.file not in matched
     ]
@@ -128,8 +135,11 @@ def _refuse_repeats(rows: Sequence[MatchedRow]) -> None:
     if again:
         mend = "expected each run once. Remove one log, or give its model another name (NAME=LOG)."
         faults = [
-            f"{file}:{lines[0][1]}: the row repeats {other}:{lines[0][0]} (model {model}, view {view}; "
-            f"{len(lines)} such rows); {mend}"
+            Notice(
+                f"{file}:{lines[0][1]}: the row repeats {other}:{lines[0][0]} (model {model}, view {view}; "
+                f"{len(lines)} such rows); {mend}",
+                code="repeated-rows",
+            )
             for (other, file, model, view), lines in again.items()
         ]
         raise DataError.gather(faults)
@@ -147,21 +157,24 @@ def _defects(
 
 def _match_notes(
     rows: Sequence[MatchedRow], catalogue: Catalogue, set_aside: Sequence[Quarantined]
-) -> Iterator[str]:
+) -> Iterator[Notice]:
     for kind, n in Counter(match.by for _, _, match in rows).items():
         if kind != "content":
-            yield f"rows matched by {kind}, because their content alone does not identify the item: {n}"
+            note = f"rows matched by {kind}, because their content alone does not identify the item: {n}"
+            yield Notice(note, code="matched-otherwise")
     earlier, data = "an earlier log (the first key was used)", "the data (the key of the data was used)"
     whose = earlier if catalogue.grows else data
     other_key = (
         log.file for log, reply, match in rows if _other_key(reply.item, catalogue.items[match.index])
     )
     for file, n in Counter(other_key).items():
-        yield f"{file}: rows whose key differs from {whose}: {n}"
+        yield Notice(f"{file}: rows whose key differs from {whose}: {n}", code="other-keys")
     if left_out := len(catalogue.items) - len({match.index for _, _, match in rows}):
-        yield f"items of the data that are in no log and were left out of this run: {left_out}"
+        note = f"items of the data that are in no log and were left out of this run: {left_out}"
+        yield Notice(note, code="items-left-out")
     if set_aside:
-        yield f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(set_aside)}"
+        note = f"rows that match no item of this run, listed by line in quarantine.jsonl: {len(set_aside)}"
+        yield Notice(note, code="unmatched-rows")
 
 
 def _other_key(logged: LoggedItem, item: Item) -> bool:
@@ -171,14 +184,18 @@ def _other_key(logged: LoggedItem, item: Item) -> bool:
     return logged_key != right and unspaced(logged_key) != unspaced(right)
 
 
-def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
+def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[Notice]:
     """Yield notes about scores, and about models with fewer items, several templates, or unreadable answers."""
     for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
-        yield f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
+        note = f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
+        yield Notice(note, code="unconditioned-scores")
     n_rows = Counter(log.file for log, _, _ in rows)
     equal = (log.file for log, reply, _ in rows if len(reply.scores) > 1 and len(set(reply.scores)) == 1)
     for file, n in Counter(equal).items():
-        yield f"{file}: rows in which all choices have the same score, so that they tie: {n} of {n_rows[file]}"
+        note = (
+            f"{file}: rows in which all choices have the same score, so that they tie: {n} of {n_rows[file]}"
+        )
+        yield Notice(note, code="equal-scores")
     asked_items: dict[tuple[str, str], set[int]] = {}
     templates: dict[tuple[str, str], dict[str, None]] = {}
     every: dict[str, set[int]] = {}
@@ -188,13 +205,15 @@ def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[str]:
         every.setdefault(reply.view, set()).add(match.index)
     for (view, model), items in asked_items.items():
         if missing := len(every[view]) - len(items):
-            yield f"{model}, view {view}: items without a row: {missing} of {len(every[view])}"
+            note = f"{model}, view {view}: items without a row: {missing} of {len(every[view])}"
+            yield Notice(note, code="items-without-rows")
     for (view, model), names in templates.items():
         if len(names) > 1:
-            yield f"{model}, view {view}: asked with the templates {', '.join(names)}; rates are for the first one"
+            note = f"{model}, view {view}: asked with the templates {', '.join(names)}; rates are for the first one"
+            yield Notice(note, code="several-templates")
     unanswered = answers.table.filter(pc.is_null(answers.table["pick"])).select(["model", "view"])
     for (model, view), n in Counter(tuple(row.values()) for row in unanswered.to_pylist()).items():
-        yield f"{model}, view {view}: rows without a readable answer: {n}"
+        yield Notice(f"{model}, view {view}: rows without a readable answer: {n}", code="unreadable-answers")
 
 
 _ROTATION = re.compile(
@@ -219,10 +238,10 @@ def rotation_groups(names: Sequence[str]) -> dict[str, str]:
     return {name: base for name, base in bases.items() if sizes[base] > 1}
 
 
-def _rotation_notes(n: int, n_questions: int) -> list[str]:
+def _rotation_notes(n: int, n_questions: int) -> list[Notice]:
     """Return a note that items repeat questions, as in rotated copies, so that they are no independent items."""
     note = f"{n} items repeat {n_questions} questions with the same options, in any order, so they are not independent"
-    return [note] * bool(n)
+    return [Notice(note, code="repeated-questions")] * bool(n)
 
 
 def _repeated(items: Sequence[Item]) -> tuple[int, int]:
@@ -235,17 +254,23 @@ def _repeated(items: Sequence[Item]) -> tuple[int, int]:
 def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gathered:
     """Combine logs whose items are known only by ID and key."""
     first: dict[str, tuple[str, LoggedItem]] = {}
-    faults = [] if any(log.replies for log in logs) else [f"{log.file}: no row is readable" for log in logs]
+    faults = (
+        []
+        if any(log.replies for log in logs)
+        else [Notice(f"{log.file}: no row is readable", code="no-readable-row") for log in logs]
+    )
     for log, reply in _replies(logs):
         item, here = reply.item, f"{log.file}:{reply.line}"
         earlier, other = first.setdefault(item.name, (here, item))
         if not item.name:
-            faults.append(f"{here}: {_NAMELESS}")
+            faults.append(Notice(f"{here}: {_NAMELESS}", code=_NAMELESS.code))
         elif item.key is None:
-            faults.append(f"{here}: {_KEYLESS}")
+            faults.append(Notice(f"{here}: {_KEYLESS}", code=_KEYLESS.code))
         elif (item.k, item.key, item.topic) != (other.k, other.key, other.topic):
             differs = "the key, topic, or number of choices differs from"
-            faults.append(f"{here}: {differs} {earlier}, which is the same item")
+            faults.append(
+                Notice(f"{here}: {differs} {earlier}, which is the same item", code="contradicted-item")
+            )
     if faults:
         raise DataError.gather(faults)
     groups = rotation_groups([*first])
@@ -259,7 +284,10 @@ def _gather_textless(logs: Sequence[Log], unread: Sequence[Quarantined]) -> Gath
         (match.index, match.order, bare_row(reply, reply.item.name, reply.item.key or 0, match.order))
         for _, reply, match in rows
     )
-    absent = f"the texts of the {len(first)} items are unknown, so heuristics, probe, cloze, and split files are absent"
+    absent = Notice(
+        f"the texts of the {len(first)} items are unknown, so heuristics, probe, cloze, and split files are absent",
+        code="no-item-texts",
+    )
     return Gathered(
         items=None,
         topics={name: item.topic for name, (_, item) in first.items()},
