@@ -36,7 +36,8 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
     values = _values(summary, provenance)
     css = styles("palette", "plot")
     drawn = {
-        f"figures/{one.id}.svg": html("paired_bars.svg.j2", chart=one, styles=css) for one in charts(summary)
+        f"figures/{picture.id}.svg": html("paired_bars.svg.j2", chart=picture, styles=css)
+        for picture in charts(summary)
     }
     if values["plot"]:
         drawn["figures/scores.svg"] = html("scores.svg.j2", **values, styles=css)
@@ -66,7 +67,9 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s, provenance)
     chart = charted(first.quotes)
     plot = html("scores.svg.j2", s=s, chart=chart, styles="")
-    drawn = {one.id: Markup(html("paired_bars.svg.j2", chart=one, styles="")) for one in charts(s)}
+    drawn = {
+        picture.id: Markup(html("paired_bars.svg.j2", chart=picture, styles="")) for picture in charts(s)
+    }
     config = provenance.get("config") or {}
     settings = {name: config[name] for name in SETTINGS if config.get(name) is not None}
     provenance = {"templates": {}, "models": {}, "versions": {}, "notes": (), "data": {}, **provenance}

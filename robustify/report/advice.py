@@ -59,7 +59,7 @@ class Grounds:
     reasons: Mapping[str, Words]
     one_position: OffPosition | None
     hidden: str
-    asked: int
+    n_models: int
     claimed: Mapping[str, float]
     unlooked: bool = False
 
@@ -87,10 +87,10 @@ class Grounds:
     @property
     def answerable(self) -> tuple[int, ...]:
         """Number of items answerable without their question, with its interval. Empty if chance explains all."""
-        found = self.latent
-        if not self.flagged or self.real == 0 or found is None or found.value is None:
+        latent = self.latent
+        if not self.flagged or self.real == 0 or latent is None or latent.value is None:
             return ()
-        return tuple(round((self.judged or 0) * x) for x in (found.value, *(found.ci or ())))
+        return tuple(round((self.judged or 0) * x) for x in (latent.value, *(latent.ci or ())))
 
     @property
     def read(self) -> float:
@@ -122,7 +122,7 @@ def grounds(s: Summary) -> Grounds:
         reasons={reason.code: reason.params for reason in s.reasons},
         one_position=off if off is not None and off.share >= ONE_PLACE else None,
         hidden=s.screen.hidden if s.screen else "question",
-        asked=len({**FULL.read(s), **CLOZE.read(s)}),
+        n_models=len({**FULL.read(s), **CLOZE.read(s)}),
         claimed={
             name: looks.value
             for name, looks in ((name, model.looks) for name, model in s.models.items())
@@ -183,7 +183,7 @@ def _verdict_code(g: Grounds) -> str:
         return "owed"
     if share := max(g.read, g.real or 0.0):
         degree = next(code for code, least in DEGREES.items() if share > least)
-        return f"{'few_' if degree == 'few' else ''}keys" if g.asked else degree
+        return f"{'few_' if degree == 'few' else ''}keys" if g.n_models else degree
     if g.flagged is None:
         return "no_screen"
     if g.flagged:
@@ -225,8 +225,12 @@ class Recommendation:
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
     """Return the advice for a run, first about the whole set, then ordered by the points that it can gain."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
-    found = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
-    return tuple(sorted(found, key=lambda one: (one.code not in FIRST, -one.points))[:MOST])
+    advice = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
+    return tuple(
+        sorted(advice, key=lambda recommendation: (recommendation.code not in FIRST, -recommendation.points))[
+            :MOST
+        ]
+    )
 
 
 def _said(code: str, words: Words) -> Recommendation:
@@ -236,8 +240,8 @@ def _said(code: str, words: Words) -> Recommendation:
     )
 
 
-def _if(there: object, **words: Any) -> Sequence[Words]:
-    return (words,) if there and words["n"] is not None else ()
+def _if(condition: object, **words: Any) -> Sequence[Words]:
+    return (words,) if condition and words["n"] is not None else ()
 
 
 def _gain(s: Summary, n: float) -> float:
@@ -249,22 +253,22 @@ def _gain(s: Summary, n: float) -> float:
 def _only(items: Sequence[str] | None, n: int) -> str:
     """Return the explorer's filter for these items, or "" if there are too many or some are not listed."""
     listed = items if items and len(items) == n <= MOST_LINKED else ()
-    return f"only={quote(','.join(quote(one, safe='') for one in listed))}" if listed else ""
+    return f"only={quote(','.join(quote(item_id, safe='') for item_id in listed))}" if listed else ""
 
 
 def _whole(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the advice on the cue that departs most from chance among the keys of the whole set."""
-    found, cue = s.evidence.whole if s.evidence else None, _whole_cue(s)
-    if found is None or cue is None:
+    strongest, cue = s.evidence.whole if s.evidence else None, _whole_cue(s)
+    if strongest is None or cue is None:
         return ()
-    is_more = found.keys > found.expected
-    n, expected = (x if is_more else found.n - x for x in (found.keys, found.expected))
+    is_more = strongest.keys > strongest.expected
+    n, expected = (x if is_more else strongest.n - x for x in (strongest.keys, strongest.expected))
     what = cue.having if is_more else cue.lacking
-    usual = f"the key {what}, unlike others", RULES[found.rule].fix
-    says, fix = catalogue()["directions"].get(found.rule, usual)
+    usual = f"the key {what}, unlike others", RULES[strongest.rule].fix
+    says, fix = catalogue()["directions"].get(strongest.rule, usual)
     return _if(
-        n, n=n, of=found.of, expected=expected, says=says, fix=fix, filters=f"key={quote(what)}",
-        points=(n - expected) / max(1, found.of),
+        n, n=n, of=strongest.of, expected=expected, says=says, fix=fix, filters=f"key={quote(what)}",
+        points=(n - expected) / max(1, strongest.of),
     )  # fmt: skip
 
 
@@ -276,24 +280,26 @@ def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
     """Return the commonest cues that an edit can remove, and how many flagged items each of them has. An item counts
     under its first cue."""
     mends, cues = cue_words("advice"), s.evidence.cues if s.evidence else {}
-    sizes = sorted(((in_items(q), cue) for cue, q in cues.items() if cue in mends), key=lambda one: -one[0])
-    return [one for one in sizes[:MOST_CUES] if one[0]]
+    sizes = sorted(
+        ((in_items(q), cue) for cue, q in cues.items() if cue in mends), key=lambda entry: -entry[0]
+    )
+    return [entry for entry in sizes[:MOST_CUES] if entry[0]]
 
 
 def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the advice on the commonest cues, except the cue of the whole set, which has its own line."""
-    mends, whole = cue_words("advice"), _whole_cue(s)
+    mends, whole_cue = cue_words("advice"), _whole_cue(s)
     return [
         {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}", "cue": cue,
          "names": list(s.evidence.names.get(cue, {}).items())[:2] if s.evidence else ()}
-        for n, cue in _first_cues(s) if whole not in TRAITS.get(cue, ())
+        for n, cue in _first_cues(s) if whole_cue not in TRAITS.get(cue, ())
     ]  # fmt: skip
 
 
 def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the advice on the flagged items with other cues, which names the first word or trait of each of these cues."""
     first = [cue for _, cue in _first_cues(s)]
-    rest = (g.flagged or 0) - sum(n for n, _ in _first_cues(s))
+    n_others = (g.flagged or 0) - sum(n for n, _ in _first_cues(s))
     others = f"&cue=-{','.join(first)}" if first else ""
     named = (
         [s.evidence.names[cue] for cue in s.evidence.cues if cue not in first and cue in s.evidence.names]
@@ -302,15 +308,19 @@ def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
     )
     names = list(dict.fromkeys(next(iter(traits)) for traits in named))[:MOST_CUES]
     return _if(
-        rest > 0 and names, n=rest, points=_gain(s, rest), filters=f"verdict=flagged{others}", names=names
+        n_others > 0 and names,
+        n=n_others,
+        points=_gain(s, n_others),
+        filters=f"verdict=flagged{others}",
+        names=names,
     )
 
 
 def flagged_sum(s: Summary, g: Grounds) -> str:
     """Describe the number of flagged items as a sum over their cues, less those flagged by chance."""
     parts = [(n, cue_words("label")[cue]) for n, cue in _first_cues(s)]
-    rest = (g.flagged or 0) - sum(n for n, _ in parts)
-    return finding("sum", s, g=g, parts=[*parts, *([(rest, "other cues or none")] if rest else [])])
+    n_others = (g.flagged or 0) - sum(n for n, _ in parts)
+    return finding("sum", s, g=g, parts=[*parts, *([(n_others, "other cues or none")] if n_others else [])])
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
@@ -331,10 +341,12 @@ def _below(p: float | None) -> bool:
 
 
 def _defects(s: Summary, g: Grounds) -> Sequence[Words]:
-    found = sorted(((one.n, kind, one.items) for kind, one in s.benchmark.defects.items() if one.n))[-1:]
+    commonest = sorted(
+        ((defect.n, kind, defect.items) for kind, defect in s.benchmark.defects.items() if defect.n)
+    )[-1:]
     return [
         {"n": n, "kind": kind, "points": n / max(1, g.of or 0), "filters": _only(ids, n)}
-        for n, kind, ids in found
+        for n, kind, ids in commonest
     ]
 
 

@@ -64,12 +64,16 @@ def dashboard_html(root: Path, out: Path) -> str:
     """
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder. Pass a folder that contains runs.")
-    found = list(_entries(root, out.absolute().parent))
-    runs = sorted((one for _, one in found if isinstance(one, RunEntry)), key=attrgetter("date", "folder"))
-    left_out = [(plain(folder), why) for folder, why in found if isinstance(why, str)]
+    entries = list(_entries(root, out.absolute().parent))
+    runs = sorted(
+        (entry for _, entry in entries if isinstance(entry, RunEntry)), key=attrgetter("date", "folder")
+    )
+    left_out = [(plain(folder), reason) for folder, reason in entries if isinstance(reason, str)]
     if not runs:
-        why = f" {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})." if left_out else ""
-        raise UsageError(f"{root} contains no finished run.{why}")
+        failures = (
+            f" {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})." if left_out else ""
+        )
+        raise UsageError(f"{root} contains no finished run.{failures}")
     return html(
         "dashboard.html.j2",
         name=plain(root.absolute().name),
@@ -124,25 +128,25 @@ def _rows(run: RunEntry) -> Iterator[Row]:
 
 def _trend(runs: Sequence[RunEntry]) -> Markup:
     """Return a chart of how often a reader without questions was right, for each benchmark with several runs."""
-    found: dict[str, list[Bar]] = {}
+    bars: dict[str, list[Bar]] = {}
     for run in runs:
         if run.reader is not None and run.reader.value is not None:
-            found.setdefault(plain(run.summary.benchmark.name), []).append((run.date, run.reader, 0.0))
-    chart = [(name, rows[-MOST_TREND:]) for name, rows in found.items() if len(rows) > 1]
+            bars.setdefault(plain(run.summary.benchmark.name), []).append((run.date, run.reader, 0.0))
+    chart = [(name, rows[-MOST_TREND:]) for name, rows in bars.items() if len(rows) > 1]
     chances = {run.summary.benchmark.chance_accuracy for run in runs}
-    one = {"benchmark": {"chance_accuracy": chances.pop() if len(chances) == 1 else None}}
-    return Markup(html("scores.svg.j2", s=one, chart=chart, styles="") if chart else "")
+    summary = {"benchmark": {"chance_accuracy": chances.pop() if len(chances) == 1 else None}}
+    return Markup(html("scores.svg.j2", s=summary, chart=chart, styles="") if chart else "")
 
 
 def _first(runs: Sequence[RunEntry], left_out: int) -> FirstScreen:
     latest = {run.summary.benchmark.name: run.verdict.tone for run in runs}
     kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not certain"}
     tones = Counter(latest.values())
-    said = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])
+    counts = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])
     days = " to ".join(dict.fromkeys((runs[0].date, runs[-1].date)))
     omitted = f"; {counted(left_out, 'folder')} left out" if left_out else ""
     return FirstScreen(
-        f"Latest runs of {counted(len(latest), 'benchmark')}: {said}.",
+        f"Latest runs of {counted(len(latest), 'benchmark')}: {counts}.",
         "bad" if tones["bad"] else "unsure" if tones["unsure"] else "good",
         number=f"{counted(len(runs), 'run')}, {days}{omitted}.",
     )

@@ -33,16 +33,18 @@ LEAST_SHOWN = 0.05
 _LISTED = 3
 
 
-def evidence_rows(found: ItemEvidence, verdicts: Iterable[Verdict], items: Sequence[Item]) -> Iterator[Row]:
+def evidence_rows(
+    evidence: ItemEvidence, verdicts: Iterable[Verdict], items: Sequence[Item]
+) -> Iterator[Row]:
     """Yield one row of `evidence.jsonl` per item, in the order of the run. The fields are described in docs/files.md."""
-    adds, features = _rounded(found.carried), {name: _rounded(x) for name, x in found.features.items()}
-    ranking, decision, votes = found.ranking, found.decision, found.votes
+    adds, features = _rounded(evidence.carried), {name: _rounded(x) for name, x in evidence.features.items()}
+    ranking, decision, votes = evidence.ranking, evidence.decision, evidence.votes
     p_pick, chance, p_key = map(_rounded, (ranking.p_pick, ranking.null, ranking.p_key))
     posterior, shortcut = _rounded(decision.posterior), _rounded(decision.shortcut)
-    likeness = {kind: _rounded(like) for kind, like in found.likeness.items()}
-    inferred = _rounded(found.inferred) if likeness else []
-    words = KeyWords(items, ranking.group) if "words" in found.cues else None
-    picks, named, voted = ranking.top.tolist(), found.named.tolist(), votes.pick.tolist()
+    likeness = {kind: _rounded(like) for kind, like in evidence.likeness.items()}
+    inferred = _rounded(evidence.inferred) if likeness else []
+    words = KeyWords(items, ranking.group) if "words" in evidence.cues else None
+    picks, named, voted = ranking.top.tolist(), evidence.named.tolist(), votes.pick.tolist()
     group, sizes = ranking.group.tolist(), np.bincount(ranking.group).tolist()
     for i, (verdict, pick, item) in enumerate(zip(verdicts, picks, items, strict=True)):
         row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(votes.key[i])}
@@ -57,15 +59,15 @@ def evidence_rows(found: ItemEvidence, verdicts: Iterable[Verdict], items: Seque
         if pick >= 0:
             row |= {
                 "pick": pick, "p_pick": p_pick[i], "chance": chance[i], "posterior": posterior[i],
-                "p_shortcut": shortcut[i], "voters": found.picked_by[i],
+                "p_shortcut": shortcut[i], "voters": evidence.picked_by[i],
             }  # fmt: skip
-            cues = {found.cues[c]: adds[i][c] for c in named[i] if c >= 0}
+            cues = {evidence.cues[c]: adds[i][c] for c in named[i] if c >= 0}
             uses = words.supporting(i, pick)[:_LISTED] if words is not None and "words" in cues else ()
             row["cues"] = [
                 {"cue": c, "adds": x, "says": cue_sentence(c, item, pick, uses)} for c, x in cues.items()
             ]
             row |= {"words": list(map(asdict, uses))} if uses else {}
-            row["adds"] = {cue: value for cue, value in zip(found.cues, adds[i], strict=True) if value}
+            row["adds"] = {cue: value for cue, value in zip(evidence.cues, adds[i], strict=True) if value}
             if features:
                 row["features"] = {name: x[i] for name, x in features.items() if abs(x[i]) >= LEAST_SHOWN}
         yield row
@@ -82,12 +84,12 @@ def with_item(
     row: Row, item: Item, reason: str, alike: Sequence[str], cloze_excluded: Mapping[str, str]
 ) -> Row:
     """Add the text of an item and the suggested edits to its row of evidence."""
-    why = cloze_excluded.get(item.id)
+    excluded = cloze_excluded.get(item.id)
     row = row | {
         "key": item.key, "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],
-        "stem": item.stem, "choices": list(item.choices), "cloze_excluded": why,
+        "stem": item.stem, "choices": list(item.choices), "cloze_excluded": excluded,
     }  # fmt: skip
-    return row | {"mends": list(mends(row, item, cloze=why is None))}
+    return row | {"mends": list(mends(row, item, cloze=excluded is None))}
 
 
 def explained(run: Run, name: str) -> tuple[Row, list[str]]:
@@ -97,14 +99,14 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     """
     rows = evidence_of(run)
     run.require_unchanged(VERDICTS)
-    found = [row for row in rows if row["item"] == name]
-    found = found or [row for row in rows if name and row["item"].startswith(name)]
-    if len(found) != 1:
-        what = f"{len(found)} items with this prefix" if found else "no item with this ID"
+    matching_rows = [row for row in rows if row["item"] == name]
+    matching_rows = matching_rows or [row for row in rows if name and row["item"].startswith(name)]
+    if len(matching_rows) != 1:
+        what = f"{len(matching_rows)} items with this prefix" if matching_rows else "no item with this ID"
         raise UsageError(
             f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one."
         )
-    (row,) = found
+    (row,) = matching_rows
     split = f"{row['verdict']}.jsonl"
     run.require_unchanged(VERDICTS, split)
     item = next((i for i in split_items(run.folder / split) if i.id == row["item"]), None)
@@ -113,9 +115,9 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
         raise DataError(f"{run.folder / EVIDENCE} has other items than {VERDICTS} and {split}. Judge again.")
     group = row.pop("alike", None)
     alike = [r["item"] for r in rows if r.get("alike") == group] if group else []
-    why = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
-    row = with_item(row, item, cells["reason"], alike, why)
-    return row, said_of(row, whole=True)
+    excluded = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
+    row = with_item(row, item, cells["reason"], alike, excluded)
+    return row, evidence_lines(row, in_full=True)
 
 
 def flagged(run: Run) -> "pd.DataFrame":
@@ -131,13 +133,13 @@ def flagged(run: Run) -> "pd.DataFrame":
     }  # fmt: skip
     run.require_unchanged("flagged.jsonl")
     items, labels = {i.id: i for i in split_items(run.folder / "flagged.jsonl")}, cue_words("label")
-    found = []
+    findings = []
     for row in rows:
         if row["verdict"] == "flagged":
             item, cues = items[row["item"]], row.get("cues") or [{"cue": "none"}]
             mend, *_ = mends(row | {"reason": ""}, item, cloze=False)
-            found.append((lines.get(item.id), plain(item.id), labels[cues[0]["cue"]], mend))
-    return pd.DataFrame(found, columns=["line", "item", "cue", "mend"])
+            findings.append((lines.get(item.id), plain(item.id), labels[cues[0]["cue"]], mend))
+    return pd.DataFrame(findings, columns=["line", "item", "cue", "mend"])
 
 
 def evidence_of(run: Run) -> list[Row]:
@@ -157,13 +159,13 @@ def evidence_of(run: Run) -> list[Row]:
     return run.evidence
 
 
-def said_of(row: Row, *, whole: bool = False) -> list[str]:
-    """Return the evidence on an item as lines of text. `whole` adds its text and the suggested edits."""
+def evidence_lines(row: Row, *, in_full: bool = False) -> list[str]:
+    """Return the evidence on an item as lines of text. `in_full` adds its text and the suggested edits."""
     named = {cue["cue"]: (cue.get("adds"), cue.get("says", "")) for cue in row.get("cues", ())}
-    others = sorted(row.get("adds", {}).items(), key=lambda one: -one[1])
+    others = sorted(row.get("adds", {}).items(), key=lambda addition: -addition[1])
     named |= {c: (adds, "") for c, adds in others if abs(adds) >= LEAST_SHOWN and c not in named}
-    cues = [] if row["pick"] is None else [(cue, *said) for cue, said in named.items()]
-    return markdown("item.j2", row=row, cues=cues, whole=whole).splitlines()
+    cues = [] if row["pick"] is None else [(cue, *texts) for cue, texts in named.items()]
+    return markdown("item.j2", row=row, cues=cues, in_full=in_full).splitlines()
 
 
 _MOST_WORDS, _LONGEST_WORD = 3, 40
@@ -177,7 +179,7 @@ def cue_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse] =
 def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse]) -> tuple[str, str]:
     """Return what to do about a cue, and how it shows. If the options do not show it, return what `lint` says of the
     option that was picked."""
-    choices = [one if code == "outer_space" else one.strip() for one in item.choices]
+    choices = [trait if code == "outer_space" else trait.strip() for trait in item.choices]
     picked, options = choices[pick], [*choices[:pick], *choices[pick + 1 :]]
     subject, fixes = "the key" if pick == item.key else "the option picked", cue_words("advice")
     parts: list[tuple[str, str]] = []
@@ -198,17 +200,17 @@ def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordU
             parts = [(fixes[code], _use(use)) for use in uses]
         case _:
             shown = (
-                (one, one.unlike(subject, choices, pick, one.marks(choices, "")))
-                for one in TRAITS.get(code, ())
+                (trait, trait.unlike(subject, choices, pick, trait.marks(choices, "")))
+                for trait in TRAITS.get(code, ())
             )
-            parts = [(FIXES.get(one, fixes[code]), says) for one, says in shown if says]
+            parts = [(FIXES.get(trait, fixes[code]), says) for trait, says in shown if says]
     if (
         not parts
         and code != "length"
         and (clearest := clearest_cue(item.choices, item.question or item.stem, pick, subject))
     ):
         parts = [(FIXES[clearest[0]], clearest[2])]
-    sizes = [len(one) for one in options]
+    sizes = [len(trait) for trait in options]
     usual = f"{subject} has {counted(len(picked), 'character')}, the others {min(sizes)} to {max(sizes)}"
     parts = parts[:2] or [(fixes["length"], usual)]
     return "; ".join(dict.fromkeys(fix[:1].lower() + fix[1:] for fix, _ in parts)), ", and ".join(
@@ -218,9 +220,9 @@ def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordU
 
 def _shared_words(subject: str, picked: str, options: Sequence[str]) -> str:
     """Name the words that the option shares with most other options."""
-    others = [frozenset(words_of(one)) for one in options]
+    others = [frozenset(words_of(option)) for option in options]
     own = sorted(frozenset(words_of(picked)) - FUNCTION_WORDS)
-    counts = {word: n for word in own if (n := sum(word in one for one in others))}
+    counts = {word: n for word in own if (n := sum(word in option for option in others))}
     most = max(counts.values(), default=0)
     if not most:
         return f"{subject} shares no word with the others"

@@ -128,16 +128,16 @@ def points(q: Quantity | None) -> str:
     return _written(q, in_points)
 
 
-def _written(q: Quantity | None, how: Callable[[float], str]) -> str:
+def _written(q: Quantity | None, write: Callable[[float], str]) -> str:
     if q is None or q.value is None:
         return "no items (n = 0)" if q is not None and q.n == 0 else "not measured"
     small = joined("" if q.n is None else f"n = {count(q.n)}", "" if q.ci is None else between(q.ci))
-    return f"{how(q.value)} ({small})" if small else how(q.value)
+    return f"{write(q.value)} ({small})" if small else write(q.value)
 
 
 FILTERS = {
-    one.__name__: one
-    for one in (
+    function.__name__: function
+    for function in (
         about, added, agreeing, between, bracketed, count, counted, in_points, lasting, likely, ordinal, p_value, percent,
         plain, points, rated, spaced,
     )
@@ -189,7 +189,7 @@ class Table:
     @property
     def figures(self) -> set[int]:
         """Indices of the numeric columns."""
-        texts = {i for row in self.rows for i, one in enumerate(row) if isinstance(one.value, str)}
+        texts = {i for row in self.rows for i, entry in enumerate(row) if isinstance(entry.value, str)}
         return set(range(self.names, len(self.heads))) - texts
 
     def first(self, most: int) -> "Table":
@@ -223,10 +223,10 @@ Row = tuple[Shown, ...]
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Row], names: int = 1) -> Table:
     """Return a table of values without empty rows and columns. The first `names` columns name the row."""
-    made = [tuple(_named(x) if i < names else cell(x) for i, x in enumerate(row)) for row in rows]
-    made = [row for row in made if any(c.value is not None for c in row[names:])]
-    kept = [i for i in range(len(heads)) if i < names or any(row[i].value is not None for row in made)]
-    shown = tuple(tuple(row[i] for i in kept) for row in made)
+    cells = [tuple(_named(x) if i < names else cell(x) for i, x in enumerate(row)) for row in rows]
+    cells = [row for row in cells if any(c.value is not None for c in row[names:])]
+    kept = [i for i in range(len(heads)) if i < names or any(row[i].value is not None for row in cells)]
+    shown = tuple(tuple(row[i] for i in kept) for row in cells)
     return Table(caption, tuple(heads[i] for i in kept), shown, names)
 
 
@@ -237,8 +237,8 @@ def value_table(caption: str, *values: tuple[str, Shown]) -> Table:
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], names: int = 1) -> Table:
     """Return a table of strings and ready-made cells. Its first `names` columns name the row."""
-    made = (tuple(x if isinstance(x, Cell) else text(str(x)) for x in row) for row in rows)
-    return Table(caption, tuple(heads), tuple(made), names)
+    cells = (tuple(x if isinstance(x, Cell) else text(str(x)) for x in row) for row in rows)
+    return Table(caption, tuple(heads), tuple(cells), names)
 
 
 def _named(name: Shown) -> Cell:
@@ -277,8 +277,8 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
         scale = "count"
     q = value if isinstance(value, Quantity) else Quantity(value=value)
     if q.value is None:
-        why = (isinstance(q, Score) and q.withheld) or ("no items" if q.n == 0 else "")
-        return Cell(why, tone="absent") if why else ABSENT
+        reason = (isinstance(q, Score) and q.withheld) or ("no items" if q.n == 0 else "")
+        return Cell(reason, tone="absent") if reason else ABSENT
     write, times, decimals = SCALES[scale]
     ends = spread = badge = ""
     if q.ci is not None:

@@ -64,21 +64,21 @@ def _scores(caption: str, names: tuple[str, ...], parts: Iterable[tuple[tuple[st
     return table(caption, (*names, *heads), rows, len(names))
 
 
-def _rate(found: Node | None) -> Score | None:
-    if found is None:
+def _rate(node: Node | None) -> Score | None:
+    if node is None:
         return None
-    return Score(value=found["value"], n=found.get("n"), ci=found["ci"], withheld=found.get("withheld"))
+    return Score(value=node["value"], n=node.get("n"), ci=node["ci"], withheld=node.get("withheld"))
 
 
 def grade_lines(summary: Node) -> Iterator[str]:
     """Yield lines with the scores of each model, their paired differences, and the calibration of each judge."""
-    found = _tables(summary)["kinds"]
-    rows = [[head.lower() for head in found.heads]]
-    for row in found.rows:
-        shown = zip(found.heads, row, strict=True)
-        rows.append([one.exact if head == "Score" else one.main for head, one in shown])
+    table = _tables(summary)["kinds"]
+    rows = [[head.lower() for head in table.heads]]
+    for row in table.rows:
+        shown = zip(table.heads, row, strict=True)
+        rows.append([entry.exact if head == "Score" else entry.main for head, entry in shown])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for texts in rows if found.rows else ():
+    for texts in rows if table.rows else ():
         yield "  ".join([*map(str.ljust, texts[:2], widths), *map(str.rjust, texts[2:], widths[2:])])
     for pair in summary["pairs"]:
         difference, p_value = cell(_rate(pair["difference"]), "points"), p_cell(pair["p"])

@@ -49,7 +49,7 @@ def _near(source: Mapping[str, Any]) -> dict[str, Any]:
 def advised(command: str, todo: Sequence[Recommendation]) -> str:
     """Return the command if it does some of the advice, otherwise "". If distractors must change, the command chooses them
     from a file of candidates too, and writes a folder."""
-    ways = {one.mends for one in todo}
+    ways = {recommendation.mends for recommendation in todo}
     if not command or not ways & {"file", "pool"}:
         return ""
     mended = shlex.split(command)

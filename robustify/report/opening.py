@@ -98,7 +98,7 @@ def report_tree(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) 
         "verdict": screen.verdict,
         "reader": read and read.tree(),
         "options_worth": worth and worth.tree(),
-        "scores": [one.tree() for one in screen.quotes],
+        "scores": [quote.tree() for quote in screen.quotes],
         "checks": [{"state": state, "text": text} for state, text in screen.checks],
         "advice": [{"code": o.code, "n": o.n, "action": o.action, "section": o.section} for o in screen.todo],
         "mend": screen.mend,
@@ -108,8 +108,8 @@ def report_tree(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) 
 def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
     if s.benchmark.groups:
         yield None, finding("groups", s.benchmark)
-    if not s.screen and (said := finding("key_spread", s.benchmark.key_spread)):
-        yield None, said
+    if not s.screen and (sentence := finding("key_spread", s.benchmark.key_spread)):
+        yield None, sentence
     if s.screen and not g.trial:
         yield g.audit, finding("kept", s, g=g)
     failed = [
@@ -117,8 +117,8 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
         for check in s.guardrails
         if check.state == "failed" and check.name != AUDIT and not g.trial
     ]
-    for said in failed[:MOST_FAILED]:
-        yield "failed", textwrap.shorten(said, LONGEST, placeholder=" ...")
+    for sentence in failed[:MOST_FAILED]:
+        yield "failed", textwrap.shorten(sentence, LONGEST, placeholder=" ...")
     if len(failed) > MOST_FAILED:
         yield "failed", counted(len(failed) - MOST_FAILED, "more guardrail")
 
@@ -138,10 +138,10 @@ def closing(
     screen = opening(summary, manifest, typed)
     lines = _wrapped(screen.above)
     lines += [paint(screen.tone, line) for line in _wrapped([screen.verdict])]
-    lines += _wrapped([screen.number, *(one.line for one in screen.quotes[:MOST_QUOTED])])
-    lines += _wrapped(f"{state}: {said}" if state else said for state, said in screen.checks)
+    lines += _wrapped([screen.number, *(entry.line for entry in screen.quotes[:MOST_QUOTED])])
+    lines += _wrapped(f"{state}: {text}" if state else text for state, text in screen.checks)
     lines += ["what to do:"] * bool(screen.todo)
-    lines += _wrapped((one.action for one in screen.todo), "  ")
+    lines += _wrapped((entry.action for entry in screen.todo), "  ")
     lines += [f"  {screen.mend}"] * bool(screen.mend)
     return [*lines, f"report: {PurePath(folder) / 'report.html'}"]
 
@@ -153,6 +153,6 @@ def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
     return [line for text in texts for line in wrapper.wrap(text)]
 
 
-def forecast_lines(found: "Forecast", least: int = 0) -> list[str]:
+def forecast_lines(forecast: "Forecast", least: int = 0) -> list[str]:
     """Return the expected cost of asking each model, with a warning if there are too few items."""
-    return markdown("forecast.j2", found=found, least=least, fewest=FEWEST_ITEMS).splitlines()
+    return markdown("forecast.j2", found=forecast, least=least, fewest=FEWEST_ITEMS).splitlines()

@@ -71,8 +71,8 @@ def _of_items(s: Summary, *, explorer: bool) -> Tables:
         ),
         "defects": table(
             "Defects by kind", ("Kind", "Items", "Which"),
-            ((DEFECT_WORDS.get(kind, kind), found.n, ", ".join(plain(one, 60) for one in found.items) or None)
-             for kind, found in s.benchmark.defects.items()),
+            ((DEFECT_WORDS.get(kind, kind), defect.n, ", ".join(plain(item_id, 60) for item_id in defect.items) or None)
+             for kind, defect in s.benchmark.defects.items()),
         ),
         "excluded": table(
             "Items that cannot be asked as cloze, by reason", ("Reason", "Items"), s.splits.cloze_excluded.items()
@@ -110,10 +110,10 @@ def _shares(values: tuple[float, ...] | None) -> Cell | None:
 
 def _of_models(s: Summary, kept: str, Kept: str) -> Tables:
     views = [
-        (name, view, items, c) for name, found in s.calibration.items()
+        (name, view, items, c) for name, curve in s.calibration.items()
         for view, items, c in (
-            ("full", "all", found.full), ("full", "kept", found.full_kept),
-            ("cloze", "all", found.cloze_chars), ("cloze", "kept", found.cloze_chars_kept),
+            ("full", "all", curve.full), ("full", "kept", curve.full_kept),
+            ("cloze", "all", curve.cloze_chars), ("cloze", "kept", curve.cloze_chars_kept),
         ) if c
     ]  # fmt: skip
     return {
@@ -199,14 +199,14 @@ Bar = tuple[str, Quantity, float]
 
 def charted(quotes: Sequence[Quote]) -> list[tuple[str, list[Bar]]]:
     """Return the bars of up to four models: the number to quote, or else the score, and what looks brought."""
-    found: list[tuple[str, list[Bar]]] = []
-    for one in quotes[:MOST_CHARTED]:
-        claimed = one.number is not None and one.number.kind == "score less looks"
-        brought = (one.looks.value or 0.0) if claimed and one.looks else 0.0
-        kind = "Score" if one.number is None else one.number.kind.capitalize()
-        kind = {"full": kind, "cloze": "Cloze", "blind": f"Without the {one.hidden}"}[one.asked]
-        found.append((plain(one.model, LONGEST_MODEL), [(kind, one.number or one.full, brought)]))
-    return found
+    charts: list[tuple[str, list[Bar]]] = []
+    for quote in quotes[:MOST_CHARTED]:
+        claimed = quote.number is not None and quote.number.kind == "score less looks"
+        brought = (quote.looks.value or 0.0) if claimed and quote.looks else 0.0
+        kind = "Score" if quote.number is None else quote.number.kind.capitalize()
+        kind = {"full": kind, "cloze": "Cloze", "blind": f"Without the {quote.hidden}"}[quote.view]
+        charts.append((plain(quote.model, LONGEST_MODEL), [(kind, quote.number or quote.full, brought)]))
+    return charts
 
 
 def _named(measure: Measure) -> str:
@@ -249,17 +249,17 @@ def _paired(pair: Paired) -> tuple[Cell, ...]:
 
 def auditors(s: Summary) -> Iterator[tuple[tuple[str, str], AuditorResult]]:
     """Yield the name, kind, and result of each auditor of the kept items."""
-    if (found := s.residual) is None:
+    if (residual := s.residual) is None:
         return
-    for name, auditor in found.non_voters.items():
+    for name, auditor in residual.non_voters.items():
         yield (name, KINDS["non_voter"]), auditor
-    for name, auditor in found.leave_one_out.items():
+    for name, auditor in residual.leave_one_out.items():
         yield (name, KINDS["leave_one_out"]), auditor
-    for name, auditor in (found.heuristics or {}).items():
+    for name, auditor in (residual.heuristics or {}).items():
         yield (spaced(name), "rule"), auditor
-    if found.probe:
-        yield ("probe", "fresh, but a probe voted" if found.probe_voted else "fresh"), found.probe
-    if found.encoder:
-        yield ("encoder", KINDS["encoder"]), found.encoder
-    for name, auditor in (found.others or {}).items():
+    if residual.probe:
+        yield ("probe", "fresh, but a probe voted" if residual.probe_voted else "fresh"), residual.probe
+    if residual.encoder:
+        yield ("encoder", KINDS["encoder"]), residual.encoder
+    for name, auditor in (residual.others or {}).items():
         yield (name, "other"), auditor

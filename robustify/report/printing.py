@@ -36,7 +36,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~$#])")
 
 def jinja(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
     """Return a strict Jinja environment for the templates in a folder of a package. The filter `md` escapes Markdown."""
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader(package, folder),
         autoescape=autoescape,
         undefined=jinja2.StrictUndefined,
@@ -44,8 +44,8 @@ def jinja(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["md"] = in_markdown
-    return made
+    environment.filters["md"] = in_markdown
+    return environment
 
 
 def in_markdown(text: str) -> str:
@@ -58,8 +58,8 @@ def templates(*, autoescape: bool) -> jinja2.Environment:
     """Return the Jinja environment of the report templates, with their filters and functions."""
     env = jinja("robustify.report", "", autoescape=autoescape)
     env.filters |= {**FILTERS, "guardrail": guardrail_label, "sentence": sentence, "short": short}
-    made = (finding, cue_words, styles, cell, text_table, value_table)
-    env.globals |= {"AT_LIMIT": AT_LIMIT, **{one.__name__: one for one in made}}
+    functions = (finding, cue_words, styles, cell, text_table, value_table)
+    env.globals |= {"AT_LIMIT": AT_LIMIT, **{function.__name__: function for function in functions}}
     return env
 
 
@@ -78,16 +78,16 @@ def markdown(page: str, /, **values: Any) -> str:
     return templates(autoescape=False).get_template(page).render(**values)
 
 
-def printed_table(found: Table, form: str) -> str:
+def printed_table(table: Table, form: str) -> str:
     """Return a table in Markdown, LaTeX (for the package booktabs), or CSV. The CSV has each number, its interval and n."""
     if form == "csv":
-        return found.csv()
+        return table.csv()
     if form == "markdown":
-        return markdown("table.j2", found=found)
+        return markdown("table.j2", found=table)
     import pandas as pd  # type: ignore[import-untyped]
 
-    rows = [[one.main for one in row] for row in found.rows]
-    written: str = pd.DataFrame(rows, columns=[*found.heads]).to_latex(index=False, escape=True)
+    rows = [[entry.main for entry in row] for row in table.rows]
+    written: str = pd.DataFrame(rows, columns=[*table.heads]).to_latex(index=False, escape=True)
     return written.replace("\u2212", "$-$").replace("\u2013", "--")
 
 
@@ -155,8 +155,8 @@ def state_sentence(summary: Summary) -> str:
 def catalogue() -> Mapping[str, Mapping[str, Any]]:
     """Return the content of `messages.yaml`."""
     text = (files("robustify.report") / "messages.yaml").read_text("utf-8")
-    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(text)
-    return found
+    content: Mapping[str, Mapping[str, Any]] = yaml.safe_load(text)
+    return content
 
 
 def label(measure: str) -> str:
@@ -209,10 +209,10 @@ def _uneven(off: OffPosition) -> str:
 
 def _too_often(bias: PositionBias) -> dict[str, Any] | None:
     """Return the position that a model picks significantly too often, or None if there is none."""
-    found = [
-        {"p": one.p_holm, "position": j, "picked": one.picked.value, "key": one.key}
-        for j, one in enumerate(bias.positions)
-        if one.p_holm < LEVEL and one.picked.value is not None and one.key is not None
-        and one.picked.value > one.key
+    positions = [
+        {"p": entry.p_holm, "position": j, "picked": entry.picked.value, "key": entry.key}
+        for j, entry in enumerate(bias.positions)
+        if entry.p_holm < LEVEL and entry.picked.value is not None and entry.key is not None
+        and entry.picked.value > entry.key
     ]  # fmt: skip
-    return min(found, key=lambda one: (one["p"], one["position"]), default=None)
+    return min(positions, key=lambda entry: (entry["p"], entry["position"]), default=None)

@@ -23,7 +23,7 @@ Asked = Literal["full", "cloze", "blind"]
 class Quote:
     """Scores of one model on all items, and the number to quote for it, or why there is none (`missing`).
 
-    `full` is the score under the view `asked`. `blind` is the score without the part that is `hidden`. `looks` says what
+    `full` is the score under its `view`. `blind` is the score without the part that is `hidden`. `looks` says what
     options that look like keys brought. `logged` has the accuracies of an imported log, and `of` counts all items.
     """
 
@@ -34,7 +34,7 @@ class Quote:
     number: Quoted | None
     missing: Missing
     hidden: str
-    asked: Asked = "full"
+    view: Asked = "full"
     of: int = 0
     logged: Mapping[str, Quantity] = field(default_factory=dict)
 
@@ -42,10 +42,10 @@ class Quote:
     def stated(self) -> str:
         """Full score and score without the question: `61.7 % full (n = 1,000, chance 25.0 %), 38.6 % without ...`."""
         chance = "" if self.full.chance is None else f", chance {percent(self.full.chance)}"
-        view = f"without the {self.hidden}" if self.asked == "blind" else self.asked
+        view = f"without the {self.hidden}" if self.view == "blind" else self.view
         part = f" of {count(self.of)}" if (self.full.n or 0) < self.of else ""
         scored = f"{percent(self.full.value or 0.0)} {view} (n = {count(self.full.n or 0)}{part}{chance})"
-        if self.asked == "blind" or self.blind is None or self.blind.value is None:
+        if self.view == "blind" or self.blind is None or self.blind.value is None:
             return scored
         return f"{scored}, {percent(self.blind.value)} without the {self.hidden}"
 
@@ -61,7 +61,7 @@ class Quote:
     def owed(self) -> str:
         """Sentence on what looks brought, with its assumption, empty in a run that judges nothing. Cloze scores have one on
         the accuracies of their log."""
-        if self.asked == "cloze":
+        if self.view == "cloze":
             return finding("logged", self.full, logged=self.logged, of=self.of)
         if self.missing in ("trial", "by_letter"):
             return ""
@@ -80,7 +80,7 @@ class Quote:
 
     def tree(self) -> dict[str, Any]:
         """Return the quote as JSON values."""
-        scores = {view: self.full if view == self.asked else None for view in ("full", "cloze")}
+        scores = {view: self.full if view == self.view else None for view in ("full", "cloze")}
         numbers = {
             **scores,
             "without_question": self.blind,
@@ -105,27 +105,27 @@ def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
         "full": FULL.read(s), "cloze": CLOZE.read(s), "blind": CHOICES_ONLY.read(s)
     }  # fmt: skip
     scores: dict[str, tuple[Asked, Score]] = {}
-    for asked, by_model in views.items():
+    for view, by_model in views.items():
         for name, parts in by_model.items():
             if parts.all is not None and parts.all.value is not None:
-                scores.setdefault(name, (asked, parts.all))
-    return tuple(_quote(s, g, name, asked, score) for name, (asked, score) in scores.items())
+                scores.setdefault(name, (view, parts.all))
+    return tuple(_quote(s, g, name, view, score) for name, (view, score) in scores.items())
 
 
-def _quote(s: Summary, g: Grounds, name: str, asked: Asked, full: Score) -> Quote:
+def _quote(s: Summary, g: Grounds, name: str, view: Asked, full: Score) -> Quote:
     model, blind = s.models[name], CHOICES_ONLY.read(s).get(name, Measured()).all
-    looks, missing = model.looks, _missing(g, asked, full)
-    number = Quoted.from_rate(full, kind="cloze") if asked == "cloze" else number_to_quote(full, looks)
-    logged = (model.logged or {}) if asked == "cloze" else {}
+    looks, missing = model.looks, _missing(g, view, full)
+    number = Quoted.from_rate(full, kind="cloze") if view == "cloze" else number_to_quote(full, looks)
+    logged = (model.logged or {}) if view == "cloze" else {}
     return Quote(
-        name, full, blind, looks, None if missing else number, missing, g.hidden, asked, s.splits.all, logged
+        name, full, blind, looks, None if missing else number, missing, g.hidden, view, s.splits.all, logged
     )
 
 
-def _missing(g: Grounds, asked: Asked, full: Score) -> Missing:
+def _missing(g: Grounds, view: Asked, full: Score) -> Missing:
     if g.trial or g.by_letter:
         return "trial" if g.trial else "by_letter"
-    if asked == "blind":
+    if view == "blind":
         return "blind"
     return "guessing" if full.significant is False else ""
 
@@ -134,7 +134,7 @@ def _rated(q: Quantity) -> str:
     return percent(q.value or 0.0) + bracketed(q.ci)
 
 
-def quote_table(found: Sequence[Quote]) -> Table:
+def quote_table(quotes: Sequence[Quote]) -> Table:
     """Return the numbers to quote as a table with one row per model. Its CSV has every number with its interval and n."""
 
     def shown(q: Quantity | None) -> Cell | str:
@@ -145,15 +145,15 @@ def quote_table(found: Sequence[Quote]) -> Table:
             return ""
         return Cell(in_points(q.value) + bracketed(q.ci), value=q.value, ends=q.ci, n=q.n)
 
-    metrics = list(dict.fromkeys(metric for one in found for metric in one.logged))
-    several = [*{one.asked for one in found} - {"full"}]
+    metrics = list(dict.fromkeys(metric for quote in quotes for metric in quote.logged))
+    several = [*{quote.view for quote in quotes} - {"full"}]
     rows = (
-        (Cell(plain(one.model)), *[one.asked] * bool(several), shown(one.full),
-         Cell(count(one.full.n or 0), value=one.full.n), shown(Quantity(value=one.full.chance)),
-         shown(one.blind), owed(one.looks),
-         ", ".join(one.looks.sources) if one.looks else "", one.looks.state if one.looks else "", one.reason,
-         shown(one.number), *(shown(one.logged.get(metric)) for metric in metrics))
-        for one in found
+        (Cell(plain(quote.model)), *[quote.view] * bool(several), shown(quote.full),
+         Cell(count(quote.full.n or 0), value=quote.full.n), shown(Quantity(value=quote.full.chance)),
+         shown(quote.blind), owed(quote.looks),
+         ", ".join(quote.looks.sources) if quote.looks else "", quote.looks.state if quote.looks else "", quote.reason,
+         shown(quote.number), *(shown(quote.logged.get(metric)) for metric in metrics))
+        for quote in quotes
     )  # fmt: skip
     heads = (
         "Model", *["Asked"] * bool(several), "Score", "Items", "Chance", "Without question", "Looks", "Sources", "State",

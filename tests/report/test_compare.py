@@ -140,9 +140,9 @@ def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Pat
     said = r"A reader who never sees a question gets .* %, then .* % \(chance 25.0 %\), .* points \(n = 120, .*\): changed."
     assert re.fullmatch(said, effect)
     assert (pair.reader.first.value, pair.reader.second.value) == pytest.approx(
-        [measures.READER.read(side.summary)[""].all.value for side in (pair.one, pair.two)]
+        [measures.READER.read(side.summary)[""].all.value for side in (pair.first, pair.second)]
     ), "the page and compare print one reader"
-    assert pair.two.summary.screen.cut.threshold is None
+    assert pair.second.summary.screen.cut.threshold is None
     assert mended.endswith("edited; mended or not, because the second run could flag no item.")
     assert unseen.startswith("Not seen: whether new options make sense")
     page = text_of_page(comparison_html(found))

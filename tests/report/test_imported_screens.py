@@ -70,7 +70,7 @@ def test_a_cloze_log_shows_its_score_beside_those_that_the_log_states(
     logged = rows(CLOZE_TASK, 0)
     (quote,) = opening(cloze.summary).quotes
     fit = [row["acc_norm"] for row in logged[N_UNFIT:]]
-    assert (quote.asked, quote.full.n, quote.full.value) == ("cloze", N - N_UNFIT, sum(fit) / len(fit))
+    assert (quote.view, quote.full.n, quote.full.value) == ("cloze", N - N_UNFIT, sum(fit) / len(fit))
     means = {metric: sum(row[metric] for row in logged) / N for metric in ("acc", "acc_norm")}
     assert means["acc"] != means["acc_norm"] != quote.full.value
     assert {metric: (q.value, q.n) for metric, q in quote.logged.items()} == {
@@ -101,7 +101,7 @@ def test_a_log_that_states_no_accuracy_has_a_cloze_score_and_no_sentence_on_it(t
     ]
     run = import_logs([LogPath(jsonl(tmp_path / "tiny" / "samples_gates.jsonl", bare))], tmp_path / "run")
     (quote,) = opening(run.summary).quotes
-    assert (quote.asked, quote.logged, quote.owed) == ("cloze", {}, "")
+    assert (quote.view, quote.logged, quote.owed) == ("cloze", {}, "")
     assert quote.number is not None
 
 
@@ -124,7 +124,7 @@ def test_the_blind_score_of_a_voter_stands_on_the_first_screen(tmp_path: Path) -
     run = imported(tmp_path, tested=FULL_TASK, voter=BLIND_TASK)
     assert not grounds(run.summary).unlooked
     screen = opening(run.summary)
-    assert [(one.model, one.asked, one.missing) for one in screen.quotes] == [
+    assert [(one.model, one.view, one.missing) for one in screen.quotes] == [
         ("tested", "full", ""), ("voter", "blind", "blind"),
     ]  # fmt: skip
     voter = screen.quotes[1]

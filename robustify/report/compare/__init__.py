@@ -31,25 +31,25 @@ TWO_MODES = (
 )
 
 
-def comparison_lines(found: Comparison) -> list[str]:
+def comparison_lines(comparison: Comparison) -> list[str]:
     """Return the comparison as lines for a terminal."""
-    return markdown("compare.j2", **_values(found)).splitlines()
+    return markdown("compare.j2", **_values(comparison)).splitlines()
 
 
-def comparison_tables(found: Comparison, form: str) -> list[str]:
+def comparison_tables(comparison: Comparison, form: str) -> list[str]:
     """Return a table of every pair of runs in Markdown, LaTeX, or CSV, as lines."""
-    tables = (printed_table(_numbers(pair, "Differences"), form) for pair in found.pairs)
+    tables = (printed_table(_numbers(pair, "Differences"), form) for pair in comparison.pairs)
     return "\n".join(tables).splitlines()
 
 
-def comparison_html(found: Comparison) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """Return the comparison as an HTML page."""
-    return html("compare.html.j2", **_values(found))
+    return html("compare.html.j2", **_values(comparison))
 
 
-def _values(found: Comparison) -> dict[str, Any]:
-    names = [f"[{i}] {plain(run.folder.resolve().name)}" for i, run in enumerate(found.runs, start=1)]
-    summaries = [run.summary for run in found.runs]
+def _values(comparison: Comparison) -> dict[str, Any]:
+    names = [f"[{i}] {plain(run.folder.resolve().name)}" for i, run in enumerate(comparison.runs, start=1)]
+    summaries = [run.summary for run in comparison.runs]
     rules = [_rule(s) for s in summaries]
     rows = (
         (name, s.benchmark.name, rule, s.splits.all, s.benchmark.chance_accuracy, s.splits.flagged, s.splits.kept,
@@ -59,12 +59,12 @@ def _values(found: Comparison) -> dict[str, Any]:
     heads = ("Run", "Benchmark", "Rule", "Items", "Guessing is right", "Flagged", "Kept", "State")
     return {
         "name": ", ".join(names),
-        "signature": "; ".join(plain(run.manifest["signature"], 500) for run in found.runs),
-        "first": _first(found),
-        "pairs": found.pairs,
+        "signature": "; ".join(plain(run.manifest["signature"], 500) for run in comparison.runs),
+        "first": _first(comparison),
+        "pairs": comparison.pairs,
         "runs": [
             (run, rule, grounds(run.summary).flagged_by_chance)
-            for run, rule in zip(found.runs, rules, strict=True)
+            for run, rule in zip(comparison.runs, rules, strict=True)
         ],
         "table": table("The runs", heads, rows),
         "numbers": _numbers,
@@ -93,7 +93,7 @@ def _numbers(pair: RunPair, caption: str) -> Table:
 def _moves(pair: RunPair) -> Table:
     """Return a table of the items whose verdict or text differs between the two runs."""
     rows = [
-        (item.one, "edited" if item.edited else "same text", item.was, item.now)
+        (item.first, "edited" if item.edited else "same text", item.was, item.now)
         for item in pair.items if item.edited or item.moved
     ]  # fmt: skip
     return text_table(
@@ -101,31 +101,33 @@ def _moves(pair: RunPair) -> Table:
     )
 
 
-def _first(found: Comparison) -> FirstScreen:
-    tested = [change for change in found.changes if change.changed is not None]
+def _first(comparison: Comparison) -> FirstScreen:
+    tested = [change for change in comparison.changes if change.changed is not None]
     changed = [c for c in tested if c.changed]
-    known = [pair for pair in found.pairs if pair.why_not is None]
+    matched = [pair for pair in comparison.pairs if pair.why_not is None]
     verdict = "These runs show no number that can be compared."
     if changed:
         are = "is" if len(changed) == 1 else "are"
         verdict = f"{count(len(changed))} of {counted(len(tested), 'difference')} {are} more than noise."
     elif tested:
         verdict = f"No difference between these runs is more than noise ({count(len(tested))} tested)."
-    whole = [c for c in changed if c.part == "all"]
-    most = max(whole or changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
-    modes = {run.summary.full_mode for run in found.runs if FULL.read(run.summary)}
-    edited = [pair for pair in known if pair.edited]
+    on_all_items = [c for c in changed if c.part == "all"]
+    most = max(on_all_items or changed, key=lambda c: abs(c.difference.value or 0.0), default=None)
+    modes = {run.summary.full_mode for run in comparison.runs if FULL.read(run.summary)}
+    edited = [pair for pair in matched if pair.edited]
     facts = []
-    if len(known) == len(edited) == 1:
+    if len(matched) == len(edited) == 1:
         facts = [*edited[0].effect, verdict]
         verdict = facts.pop(0)
-    if known:
-        both = "both" if len(found.runs) == 2 else "every two"
-        facts.append(f"{counted(min(len(pair.items) for pair in known), 'item')} in {both}.")
-        facts.append(f"{counted(sum(len(pair.moved) for pair in known), 'verdict')} moved.")
+    if matched:
+        both = "both" if len(comparison.runs) == 2 else "every two"
+        facts.append(f"{counted(min(len(pair.items) for pair in matched), 'item')} in {both}.")
+        facts.append(f"{counted(sum(len(pair.moved) for pair in matched), 'verdict')} moved.")
     else:
-        facts.append(f"Items are not compared: {found.pairs[0].why_not}.")
-    warnings = dict.fromkeys(f"Caution: {said}." for pair in found.pairs if (said := pair.says("warning")))
+        facts.append(f"Items are not compared: {comparison.pairs[0].why_not}.")
+    warnings = dict.fromkeys(
+        f"Caution: {warning}." for pair in comparison.pairs if (warning := pair.says("warning"))
+    )
     above = (*((TWO_MODES,) if len(modes) > 1 else ()), *warnings)
     noticeable = min((c.mde for c in tested if c.mde is not None), default=None)
     number = _largest(most) if most else ""
@@ -137,7 +139,7 @@ def _first(found: Comparison) -> FirstScreen:
         above,
         number,
         checks=tuple((None, fact) for fact in facts),
-        todo=_todo(found, tested, changed),
+        todo=_todo(comparison, tested, changed),
     )
 
 
@@ -150,11 +152,11 @@ def _largest(change: Change) -> str:
 
 
 def _todo(
-    found: Comparison, tested: Sequence[Change], changed: Sequence[Change]
+    comparison: Comparison, tested: Sequence[Change], changed: Sequence[Change]
 ) -> tuple[Recommendation, ...]:
-    if found.degraded:
-        worse = f"The last run is worse ({found.degraded[0]}): look at the items that moved"
-        return (Recommendation("degraded", worse, "moved", len(found.degraded)),)
+    if comparison.degraded:
+        worse = f"The last run is worse ({comparison.degraded[0]}): look at the items that moved"
+        return (Recommendation("degraded", worse, "moved", len(comparison.degraded)),)
     if changed:
         return (Recommendation("quote", "Quote the changes with their intervals", "changed", len(changed)),)
     return (

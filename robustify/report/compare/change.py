@@ -81,11 +81,11 @@ class Change(Part):
     @property
     def label(self) -> str:
         """Label of the number, with its models and items."""
-        said = f"{label(self.number)}, {'both kept' if self.paired and self.part == 'kept' else self.part}"
+        number = f"{label(self.number)}, {'both kept' if self.paired and self.part == 'kept' else self.part}"
         if self.models is None:
-            return said
+            return number
         names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
-        return f"{names}, {said}{' *' if self.voter else ''}"
+        return f"{names}, {number}{' *' if self.voter else ''}"
 
     @property
     def noise(self) -> str:
@@ -109,29 +109,29 @@ class Change(Part):
 def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
     """Return how a number changed on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
     answered = ~np.isnan(x + y)
-    tested, found = compare_pair(y, x, groups)
+    tested, estimate = compare_pair(y, x, groups)
     same = np.array_equal(x[answered], y[answered])
     # Nothing is estimated if all credits are equal.
-    difference = Quantity(value=found.value, n=found.n) if same else Quantity.from_rate(found)
-    means = (float(v[answered].mean()) if found.n else None for v in (x, y))
-    first, second = (Quantity(value=mean, n=found.n) for mean in means)
+    difference = Quantity(value=estimate.value, n=estimate.n) if same else Quantity.from_rate(estimate)
+    means = (float(v[answered].mean()) if estimate.n else None for v in (x, y))
+    first, second = (Quantity(value=mean, n=estimate.n) for mean in means)
     return Change(
         number=number, part="all", models=models, first=first, second=second, difference=difference,
-        error=found.error, p=None if same else tested.p, p_mid=None if same else tested.p_mid, paired=True, same=same,
+        error=estimate.error, p=None if same else tested.p, p_mid=None if same else tested.p_mid, paired=True, same=same,
     )  # fmt: skip
 
 
 def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
     """Return how much more the second model owes to looks, from values by item, which are NaN if unknown (n_items,)."""
-    found = looks_difference(y, x, groups)
+    estimate = looks_difference(y, x, groups)
     answered = ~np.isnan(x + y)
     first, second = (
-        Quantity(value=float(v[answered].mean()) if found.n else None, n=found.n) for v in (x, y)
+        Quantity(value=float(v[answered].mean()) if estimate.n else None, n=estimate.n) for v in (x, y)
     )
-    p = 2 * NORMAL.cdf(-abs(found.value or 0.0) / found.error) if found.error else None
+    p = 2 * NORMAL.cdf(-abs(estimate.value or 0.0) / estimate.error) if estimate.error else None
     return Change(
-        number=LOOKS.name, part="all", models=models, first=first, second=second, difference=Quantity.from_rate(found),
-        error=found.error, p=p, p_mid=p, paired=True, same=np.array_equal(x[answered], y[answered]),
+        number=LOOKS.name, part="all", models=models, first=first, second=second, difference=Quantity.from_rate(estimate),
+        error=estimate.error, p=p, p_mid=p, paired=True, same=np.array_equal(x[answered], y[answered]),
     )  # fmt: skip
 
 
@@ -158,13 +158,13 @@ FEWEST_ALIKE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SameItem:
-    """Item that two runs share: its IDs `one` and `two`, and its verdicts `was` and `now`.
+    """Item that two runs share: its IDs in the `first` and the `second` run, and its verdicts `was` and `now`.
 
     It is `edited` if its stem, its options in any order, or the text of its key changed.
     """
 
-    one: str
-    two: str
+    first: str
+    second: str
     was: str
     now: str
     edited: bool = False
@@ -175,32 +175,35 @@ class SameItem:
         return self.was != self.now
 
 
-def same_items(one: Run, two: Run) -> tuple[SameItem, ...]:
+def same_items(first: Run, second: Run) -> tuple[SameItem, ...]:
     """Match the items of two runs, in the order of the first: by ID, then by stem, then by choices.
 
     Many files number their items 1, 2, 3, so IDs count only if texts also agree. Without texts, items match only if
     both runs read the same file.
     """
-    was, now = one.verdicts, two.verdicts
-    if one.manifest["data"].get("sha256") == two.manifest["data"].get("sha256"):
+    was, now = first.verdicts, second.verdicts
+    if first.manifest["data"].get("sha256") == second.manifest["data"].get("sha256"):
         return tuple(SameItem(name, name, was[name], now[name]) for name in was if name in now)
-    left, right = ({item.id: item for item in run.items or ()} for run in (one, two))
-    found = {name: name for name in left if name in right}
-    alike = sum(left[n].stem == right[n].stem or left[n].choices == right[n].choices for n in found)
-    if alike < FEWEST_ALIKE * len(found):
-        found = {}
+    first_items, second_items = ({item.id: item for item in run.items or ()} for run in (first, second))
+    matches = {name: name for name in first_items if name in second_items}
+    alike = sum(
+        first_items[n].stem == second_items[n].stem or first_items[n].choices == second_items[n].choices
+        for n in matches
+    )
+    if alike < FEWEST_ALIKE * len(matches):
+        matches = {}
     keys: tuple[Callable[[Item], Hashable], ...] = (
         lambda item: (item.stem, item.choices), lambda item: item.stem, lambda item: item.choices,
     )  # fmt: skip
     for key in keys:
         # Items with equal values are matched in order.
-        there, taken = defaultdict[Hashable, list[str]](list), set(found.values())
-        for item in right.values():
+        candidates, taken = defaultdict[Hashable, list[str]](list), set(matches.values())
+        for item in second_items.values():
             if item.id not in taken:
-                there[key(item)].append(item.id)
-        rest = [item for item in left.values() if item.id not in found]
-        found |= {item.id: there[key(item)].pop(0) for item in rest if there[key(item)]}
-    both = ((item, right[found[name]]) for name, item in left.items() if name in found)
+                candidates[key(item)].append(item.id)
+        unmatched = [item for item in first_items.values() if item.id not in matches]
+        matches |= {item.id: candidates[key(item)].pop(0) for item in unmatched if candidates[key(item)]}
+    both = ((item, second_items[matches[name]]) for name, item in first_items.items() if name in matches)
     return tuple(SameItem(a.id, b.id, was[a.id], now[b.id], _content(a) != _content(b)) for a, b in both)
 
 

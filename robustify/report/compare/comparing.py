@@ -69,8 +69,8 @@ class Side:
     def groups(self) -> Ints | None:
         """Independent group of each matched item, or None if every item stands alone (n_items,)."""
         items = self.run.items or ()
-        groups, at = numbered_groups(items), {item.id: n for n, item in enumerate(items)}
-        return None if groups is None else groups[[at[name] for name in self.items]]
+        groups, row = numbered_groups(items), {item.id: n for n, item in enumerate(items)}
+        return None if groups is None else groups[[row[name] for name in self.items]]
 
     def scored(self, model: str) -> ScoredModel:
         """Return the model's credits on the matched items by view, as the run scored them."""
@@ -99,7 +99,7 @@ class Side:
         values = measure.compute.values(model)
         if values is None or not measure.compute.cloze:
             return values
-        return np.where([not why for why in self.column("cloze_excluded")], values, np.nan)
+        return np.where([not reason for reason in self.column("cloze_excluded")], values, np.nan)
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class RunPair:
     """Two runs and their differences. Items are matched unless `why_not` gives a reason. `only` has the verdicts of the
     items that only one run contains."""
 
-    one: Side
-    two: Side
+    first: Side
+    second: Side
     why_not: str | None
     items: tuple[SameItem, ...]
     only: tuple[tuple[str, ...], tuple[str, ...]]
@@ -131,7 +131,7 @@ class RunPair:
 
     def screens(self, name: str) -> list[str]:
         """Return the distinct values of one setting of the screens with voters, those of the first run first."""
-        screens = (side.summary.screen for side in (self.one, self.two))
+        screens = (side.summary.screen for side in (self.first, self.second))
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen and screen.voters))
 
     def says(self, code: str) -> str:
@@ -146,25 +146,25 @@ class RunPair:
     @property
     def effect(self) -> list[str]:
         """Sentences on how the edits changed a reader's accuracy and the flagged items, and on what no run can see."""
-        return [f"{said}." for code in ("reader", "mended", "unseen") if (said := self.says(code))]
+        return [f"{sentence}." for code in ("reader", "mended", "unseen") if (sentence := self.says(code))]
 
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
         named: Tree = {
-            "runs": [self.one.place, self.two.place],
+            "runs": [self.first.place, self.second.place],
             "changes": [c.tree() for c in self.changes],
             "why_not": self.why_not,
         }
         if self.why_not is not None:
             return named
-        one, two = self.removed
+        flagged_first, flagged_second = self.removed
         return {
             **named,
             "n_common": len(self.items),
             "n_only": [len(words) for words in self.only],
             "flagged_only": [words.count("flagged") for words in self.only],
-            "removed": [int(one.sum()), int(two.sum())],
-            "jaccard": rate((one * two)[one + two > 0]).json(),
+            "removed": [int(flagged_first.sum()), int(flagged_second.sum())],
+            "jaccard": rate((flagged_first * flagged_second)[flagged_first + flagged_second > 0]).json(),
             "moved": self.counts,
             "moved_items": _listed(self.moved),
             "edited": len(self.edited),
@@ -174,37 +174,43 @@ class RunPair:
     @property
     def removed(self) -> tuple[Floats, Floats]:
         """Whether each matched item is flagged, 1 or 0, in the first run and in the second (n_items,)."""
-        one, two = np.array([(i.was == "flagged", i.now == "flagged") for i in self.items], dtype=float).T
-        return one, two
+        flagged_first, flagged_second = np.array(
+            [(i.was == "flagged", i.now == "flagged") for i in self.items], dtype=float
+        ).T
+        return flagged_first, flagged_second
 
     def measured(self) -> Iterator[Change]:
         """Yield the change of every number that both runs contain, before `p_holm` is set."""
-        by_item = bool(self.items) and all(ANSWERS in s.run.manifest["files"] for s in (self.one, self.two))
-        cut = any(s.summary.screen is not None and s.summary.screen.cut for s in (self.one, self.two))
+        by_item = bool(self.items) and all(
+            ANSWERS in s.run.manifest["files"] for s in (self.first, self.second)
+        )
+        cut = any(s.summary.screen is not None and s.summary.screen.cut for s in (self.first, self.second))
         for measure in (m for m in of_section(*measures.COMPARED) if m.scope == "set"):
             x: Floats | None = None
             y: Floats | None = None
             if measure is measures.FLAGGED and self.items:
                 x, y = self.removed
             elif measure is measures.READER and by_item:
-                x, y = self.one.read(), self.two.read()
+                x, y = self.first.read(), self.second.read()
             if x is None or y is None:
-                found = list(self._unpaired(measure, None))
+                changes = list(self._unpaired(measure, None))
             else:
-                found = [paired_change(measure.name, None, x, y, self.one.groups)]
-            yield from (one.untested() for one in found) if cut and measure.name in FROM_CUT else found
-        first, second = self.one.summary.models, self.two.summary.models
+                changes = [paired_change(measure.name, None, x, y, self.first.groups)]
+            yield from (
+                (change.untested() for change in changes) if cut and measure.name in FROM_CUT else changes
+            )
+        first, second = self.first.summary.models, self.second.summary.models
         for a, b in _same_models(list(first), list(second)):
-            scores = (self.one.scored(a), self.two.scored(b)) if by_item else None
+            scores = (self.first.scored(a), self.second.scored(b)) if by_item else None
             voter = first[a].is_voter or second[b].is_voter
             for measure in (m for m in of_section(*measures.COMPARED) if m.scope == "model"):
                 for change in self._of_model(measure, (a, b), scores):
                     yield change.model_copy(update={"voter": voter and change.part == "kept"})
-            x, y = self.one.owed(a), self.two.owed(b)
+            x, y = self.first.owed(a), self.second.owed(b)
             if x is None or y is None:
                 yield from self._unpaired(measures.LOOKS, (a, b), ("all",))
             else:
-                yield looks_change((a, b), x, y, self.one.groups)
+                yield looks_change((a, b), x, y, self.first.groups)
 
     def _of_model(
         self, measure: Measure, models: tuple[str, str], scores: tuple[ScoredModel, ScoredModel] | None
@@ -214,11 +220,11 @@ class RunPair:
             return
         x = y = None
         if scores is not None:
-            x, y = self.one.values(measure, scores[0]), self.two.values(measure, scores[1])
+            x, y = self.first.values(measure, scores[0]), self.second.values(measure, scores[1])
         if x is None or y is None:
             yield from self._unpaired(measure, models)
             return
-        change = paired_change(measure.name, models, x, y, self.one.groups)
+        change = paired_change(measure.name, models, x, y, self.first.groups)
         yield change
         if change.same:
             # The answers are equal, so only the kept items can differ.
@@ -226,29 +232,31 @@ class RunPair:
         else:
             kept = np.array([item.was == item.now == "kept" for item in self.items])
             x, y = (np.where(kept, values, np.nan) for values in (x, y))
-            change = paired_change(measure.name, models, x, y, self.one.groups)
+            change = paired_change(measure.name, models, x, y, self.first.groups)
             yield change.model_copy(update={"part": "kept"})
 
     def _unpaired(
         self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
     ) -> Iterator[Change]:
         """Yield the change of a number on each part of the items, from the two summaries alone."""
-        named = zip((self.one, self.two), models or (SET, SET), strict=True)
-        found = [measure.read(side.summary).get(model, Measured()) for side, model in named]
+        named = zip((self.first, self.second), models or (SET, SET), strict=True)
+        measured = [measure.read(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
-            q, r = (one.all if part == "all" else one.kept for one in found)
+            q, r = (values.all if part == "all" else values.kept for values in measured)
             if (change := unpaired_change(measure.name, models, part, q, r)) is not None:
                 yield change
 
 
 def _listed(items: Sequence[SameItem]) -> list[Tree]:
-    return [{"item": item.one, "now": item.two, "from": item.was, "to": item.now} for item in items]
+    return [{"item": item.first, "now": item.second, "from": item.was, "to": item.now} for item in items]
 
 
-def _same_models(one: Sequence[str], two: Sequence[str]) -> list[tuple[str, str]]:
+def _same_models(first: Sequence[str], second: Sequence[str]) -> list[tuple[str, str]]:
     """Match models by name. If one other model is left in each run, such as a base and a tuned model, match these, too."""
-    left, right = [m for m in one if m not in two], [m for m in two if m not in one]
-    return [(m, m) for m in one if m in two] + ([(left[0], right[0])] if len(left) == len(right) == 1 else [])
+    only_first, only_second = [m for m in first if m not in second], [m for m in second if m not in first]
+    return [(m, m) for m in first if m in second] + (
+        [(only_first[0], only_second[0])] if len(only_first) == len(only_second) == 1 else []
+    )
 
 
 @dataclass(frozen=True)
@@ -266,8 +274,8 @@ class Comparison:
     @property
     def degraded(self) -> list[str]:
         """What got worse from the first run to the last, such as a number, or an audit that passed before and now fails."""
-        pair = next(pair for pair in self.pairs if pair.two.place == len(self.runs) - 1)
-        states = pair.one.summary.state, pair.two.summary.state
+        pair = next(pair for pair in self.pairs if pair.second.place == len(self.runs) - 1)
+        states = pair.first.summary.state, pair.second.summary.state
         worse = (c for c in pair.changes if c.degraded)
         numbers = [f"{c.label}: {c.noise}, {in_points(c.difference.value or 0.0)}" for c in worse]
         return [*["the audit passed, and now failed"] * (states == ("passed", "failed")), *numbers]
@@ -283,7 +291,7 @@ def compared(folders: Sequence[Path]) -> Comparison:
     runs = tuple(map(open_run, folders))
     for run in runs:
         run.require_unchanged("summary.json", VERDICTS, ANSWERS, *run.split_files)
-    pairs = [_pair(one, two) for one, two in combinations(map(Side, range(len(runs)), runs), 2)]
+    pairs = [_pair(first, second) for first, second in combinations(map(Side, range(len(runs)), runs), 2)]
     changes = [list(pair.measured()) for pair in pairs]
     corrected = iter(holm([c.p_mid for of_pair in changes for c in of_pair if c.p_mid is not None]))
     tested = (
@@ -295,11 +303,13 @@ def compared(folders: Sequence[Path]) -> Comparison:
     )
 
 
-def _pair(one: Side, two: Side) -> RunPair:
+def _pair(first: Side, second: Side) -> RunPair:
     """Match the items of two runs."""
-    if not all(VERDICTS in side.run.manifest["files"] for side in (one, two)):
-        return RunPair(one, two, "a run without verdicts.csv", (), ((), ()))
-    items = same_items(one.run, two.run)
-    one = replace(one, items=tuple(item.one for item in items))
-    two = replace(two, items=tuple(item.two for item in items))
-    return RunPair(one, two, None if items else "no item is in both", items, (one.others, two.others))
+    if not all(VERDICTS in side.run.manifest["files"] for side in (first, second)):
+        return RunPair(first, second, "a run without verdicts.csv", (), ((), ()))
+    items = same_items(first.run, second.run)
+    first = replace(first, items=tuple(item.first for item in items))
+    second = replace(second, items=tuple(item.second for item in items))
+    return RunPair(
+        first, second, None if items else "no item is in both", items, (first.others, second.others)
+    )

@@ -24,7 +24,7 @@ from robustify.judging.lint.cues import Cue
 from robustify.judging.lint.findings import marks_of
 from robustify.judging.lint.rules import CUES
 from robustify.judging.screen.consensus import Verdicts
-from robustify.report.explaining import Row, said_of, with_item
+from robustify.report.explaining import Row, evidence_lines, with_item
 from robustify.report.format import likely, plain
 from robustify.report.printing import cue_words, jinja, styles
 from robustify.runs.run import EVIDENCE, EXPLORER
@@ -97,7 +97,7 @@ def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
 def embedded(tree: object) -> str:
     """Return JSON that is safe inside a `script` element."""
     text = json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def chosen(verdicts: Verdicts) -> list[int]:
@@ -123,18 +123,18 @@ def island_of(
     for row in rows:
         if "alike" in row:
             alike[row["alike"]].append(row["item"])
-    found = []
+    entries = []
     for short, i in zip(rows, positions, strict=True):
         like = alike[short["alike"]] if "alike" in short else ()
         row = with_item(short, items[i], verdicts[i].reason, like, cloze_excluded)
         p, cues = row.get("p_shortcut"), row.get("cues")
-        found.append({
+        entries.append({
             "id": shown(row["item"]), "verdict": row["verdict"], "reason": shown(row["reason"]),
             "topic": shown(row["topic"] or ""), "stem": shown(row["stem"]), "choices": list(map(shown, row["choices"])),
             "key": row["key"], "votes": list(row["votes"].values()), "pick": row["pick"], "p_pick": row.get("p_pick"),
             "shortcut": p, "likely": "" if p is None else likely(p),
             "cue": "" if row["pick"] is None else cues[0]["cue"] if cues else "none", "inferred": row.get("inferred"),
-            "mends": row["mends"], "says": [shown(line) for line in said_of(row)],
+            "mends": row["mends"], "says": [shown(line) for line in evidence_lines(row)],
         })  # fmt: skip
     counts = Counter(verdicts.kinds[kind][0] for kind in verdicts.which.tolist())
     return {
@@ -142,7 +142,7 @@ def island_of(
         "counts": {word: counts[word] for word in WORDS},
         "voters": [plain(voter) for voter in rows[0]["votes"]] if rows else [],
         "labels": cue_words("label"),
-        "items": found,
+        "items": entries,
     }
 
 
