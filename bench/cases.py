@@ -12,6 +12,7 @@ from robustify.base.arrays import Ints
 from robustify.items.item import Item
 from robustify.items.views import Request, View
 from robustify.models.asking import Asking, plan
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support import shared_data
 
@@ -31,12 +32,14 @@ class Case:
 
 def arc(n: int) -> list[Item]:
     """Return the first n items of the test file of ARC-Challenge."""
-    return list(load(Source(path=str(folder() / "arc" / "ARC-Challenge-Test.jsonl"))).items[:n])
+    return list(load(Source(path=str(folder() / "arc" / "ARC-Challenge-Test.jsonl")), UNGUARDED).items[:n])
 
 
 def history(n: int) -> list[Item]:
     """Return the first n items of MMLU's US history, whose stems have several hundred tokens."""
-    return list(load(Source(path=str(folder() / "mmlu" / "high_school_us_history_test.csv"))).items[:n])
+    return list(
+        load(Source(path=str(folder() / "mmlu" / "high_school_us_history_test.csv")), UNGUARDED).items[:n]
+    )
 
 
 def folder() -> Path:

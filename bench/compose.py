@@ -29,6 +29,7 @@ from bench.atlas.writers import pools as rows_by
 from bench.cases import items_at
 from bench.results import RESULTS, Tree, measure, publish, rounded
 from robustify.base.arrays import Floats
+from robustify.base.files import cache_folder
 from robustify.cli.composing import PREFERENCE
 from robustify.composing.choosing import Choosing
 from robustify.composing.composed_set import Composed, compose
@@ -38,7 +39,6 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.scored import Gain
-from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 PUBLISHED = RESULTS / "atlas" / "mmlu_pro_composed.csv"

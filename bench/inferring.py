@@ -15,11 +15,10 @@ import numpy as np
 
 from bench.results import RESULTS, Tree
 from robustify.base.arrays import Bools, Floats
-from robustify.base.files import write_json
+from robustify.base.files import cache_folder, write_json
 from robustify.judging.audit.people import auroc
 from robustify.judging.readers.reader_rows import LEAST_LIKENESS, likeness_by_words
 from robustify.judging.stats.intervals import rate
-from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judge.jsonl, commit d21a8a4"

@@ -15,6 +15,7 @@ from pathlib import Path
 from bench.results import RESULTS, Tree, measure
 from robustify.base.errors import RobustifyError
 from robustify.items.item import Item
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load_many
 from robustify.restricted.item_marks import SHARE, KnownItems, count_known, mark_items
 
@@ -58,7 +59,7 @@ def sets(folders: tuple[Path, ...]) -> dict[str, tuple[Item, ...]]:
     found = {}
     for path in sorted(file for folder in folders for file in folder.iterdir()):
         try:
-            items = tuple(load_many([Source(path=str(path), skip_bad=True)]).items)
+            items = tuple(load_many([Source(path=str(path), skip_bad=True)], UNGUARDED).items)
         except RobustifyError:
             continue
         if len(items) >= FEWEST:

@@ -22,11 +22,12 @@ import pyarrow.compute as pc
 
 from bench.cases import folder as shared
 from bench.results import RESULTS, ROOT, Tree, measure, measured
+from robustify.base.files import cache_folder
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.views import View
 from robustify.models.asking import Asking, plan
-from robustify.models.folder import cache_folder
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, lm_eval_row
 
@@ -100,7 +101,10 @@ def encode_options(n: str) -> None:
 
     sets = (shared() / "arc" / name for name in ("ARC-Challenge-Test.jsonl", "arc_easy.jsonl"))
     choices = (
-        choice for path in sets for item in load(Source(path=str(path))).items for choice in item.choices
+        choice
+        for path in sets
+        for item in load(Source(path=str(path)), UNGUARDED).items
+        for choice in item.choices
     )
     texts = list(dict.fromkeys(choices))[: int(n)]
     if text_vectors(texts, cache_folder(None), keep=False) is None:
@@ -109,7 +113,7 @@ def encode_options(n: str) -> None:
 
 def plan_requests(path: str) -> None:
     """Load a benchmark and plan every request of the default settings."""
-    print(sum(len(one.requests) for one in plan(load(Source(path=path)).items, Asking())))
+    print(sum(len(one.requests) for one in plan(load(Source(path=path), UNGUARDED).items, Asking())))
 
 
 def write_logs(folder: Path, shape: str, rows: int) -> list[str]:

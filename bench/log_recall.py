@@ -14,13 +14,14 @@ from bench.results import RESULTS, Tree, measure
 from robustify.judging.lint.findings import Finding, log_findings
 from robustify.judging.lint.log_rules import LOG_RULES
 from robustify.pipeline.linted_logs import as_log
+from robustify.wings import GUARD
 
 _SEEDS = range(11, 31)
 
 
 def findings_in(paths: Sequence[Path]) -> tuple[int, list[Finding]]:
     """Return the number of rows of logs, and the findings of all rules about logs."""
-    logs = [log for path in paths if (log := as_log(str(path), {}, certain=False))]
+    logs = [log for path in paths if (log := as_log(str(path), {}, GUARD, certain=False))]
     return sum(len(log.rows) for log in logs), log_findings(logs, LOG_RULES)
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from bench.load import write_items
 from bench.results import RESULTS, Tree, measure, measured
 from robustify.judging.baselines.heuristics import HEURISTICS, listed_credit
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 
 SIZES, SHARD, WORKERS = (200_000, 500_000), 10_000, 2
@@ -32,7 +33,7 @@ Counts = dict[str, float]
 
 def counted(shard: str) -> Counts:
     """Read a shard, and return its number of items and the hits of each rule."""
-    items = load(Source(path=shard)).items
+    items = load(Source(path=shard), UNGUARDED).items
     return {
         "items": len(items),
         **{name: float(of.sum()) for name, of in listed_credit(items, RULES).items()},

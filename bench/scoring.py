@@ -27,6 +27,7 @@ from typing import Any
 
 from bench.cases import CASES, Case, arc, asked
 from bench.results import RESULTS, Tree, machine, measure
+from robustify.base.files import cache_folder
 from robustify.items.views import Request
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.downloads import locate
@@ -34,7 +35,6 @@ from robustify.models.engines import open_scorer
 from robustify.models.engines.local.engine import HF
 from robustify.models.engines.plan import encode, plan_batches
 from robustify.models.engines.settings import HFModel
-from robustify.models.folder import cache_folder
 
 MODEL = "smollm2-135m"
 PAIRS = 3

@@ -25,23 +25,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 from typing_extensions import Unpack
 
 from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
-from robustify.base.files import write_text
+from robustify.base.files import cache_folder, write_text
 from robustify.base.redaction import UNMUTED
 from robustify.base.settings_files import is_config, named_set, run_name, with_path
 from robustify.items.item import Item, item_row
 from robustify.judging.summary.result import State
 from robustify.models.engines.protocols import Progress
-from robustify.models.folder import cache_folder
 from robustify.pipeline import config as configs
 from robustify.pipeline import from_logs, steps
 from robustify.pipeline.asked import unwatched
+from robustify.pipeline.wing_protocols import SetPolicy
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import LogOptions, parse_log_path
 from robustify.report import first_screen
 from robustify.report.opening import closing, report_tree
-from robustify.report.released_page import released_lines, released_page
 from robustify.runs.run import EVIDENCE, VERDICTS, Run, open_run
 from robustify.runs.stored import WORDS
+from robustify.wings import GUARD, wings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ class Audit:
 
         if not self.run.restricted:
             return pd.DataFrame(_rows(self.run.summary.tree(), "")).set_index("field")
-        page = self.run.released
+        page = _pages().read_released(self.run)
         mark = f"field (release level: {page.release_level})"
         rows = [{mark: r.name, "value": r.value, "n": r.n} for r in page.numbers if r.value is not None]
         return pd.DataFrame(rows, columns=[mark, "value", "n"]).set_index(mark)
@@ -121,10 +121,8 @@ class Audit:
                 found = _flat(score[name] or {"value": None})
                 row |= {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
             sources = ", ".join(score["looks_sources"])
-            rows.append(
-                row
-                | {"looks_state": score["looks_state"], "looks_sources": sources, "reason": score["reason"]}
-            )
+            row |= {"looks_state": score["looks_state"], "looks_sources": sources}
+            rows.append({**row, "reason": score["reason"]})
         return pd.DataFrame(rows, columns=None if rows else ["model"]).set_index("model")
 
     def _require_rows(self, name: str) -> None:
@@ -138,16 +136,21 @@ class Audit:
 
     def __str__(self) -> str:
         run, folder = self.run, str(self.folder)
-        return "\n".join(
-            released_lines(run.released, folder)
-            if run.restricted
-            else closing(run.summary, folder, run.manifest)
-        )
+        if not run.restricted:
+            return "\n".join(closing(run.summary, folder, run.manifest))
+        return "\n".join(_pages().released_lines(_pages().read_released(run), folder))
 
     def _repr_html_(self) -> str:
         if self.run.restricted:
-            return released_page(self.run.released, self.run.manifest)
+            return str(_pages().released_page(_pages().read_released(self.run), self.run.manifest))
         return first_screen(self.run.summary, self.run.manifest)
+
+
+def _pages() -> Any:
+    """Import the pages of restricted runs, which other runs do not need."""
+    from robustify.restricted.disclosure import released_page
+
+    return released_page
 
 
 Fields: TypeAlias = Mapping[str, "str | Sequence[str] | None"]
@@ -206,25 +209,26 @@ def audit(
         if not public and not is_config(path) and (named_set(path) or Path(path).exists()):
             name = with_path(path, lambda file: Path(file).name)
             raise UsageError(f"{name}: if reports may show the texts of the items, set public=True.")
-        config = configs.config_for(path, names, overrides, public=public, how=how)
+        plugged = wings()
+        config = configs.config_for(path, plugged.adapters, names, overrides, public=public, how=how)
         config = configs.with_models(config, names, device)
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
         watch = _bar if progress else unwatched
-        return _in(out, lambda to: steps.robustify(config, to, cache_folder(None), watch, force=force))
+        return _in(out, lambda to: steps.robustify(config, to, cache_folder(), plugged, watch, force=force))
 
 
 def open(run: str | Path) -> Audit:
     """Open the run in a folder. Raise `RobustifyError` if there is none, or if it has another format."""
-    found = open_run(Path(run))
-    return Audit(found.folder, found)
+    opened = open_run(Path(run), GUARD)
+    return Audit(opened.folder, opened)
 
 
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
     """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
     new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
     with _in_python():
-        found = run.run if isinstance(run, Audit) else open_run(Path(run))
+        found = run.run if isinstance(run, Audit) else open_run(Path(run), GUARD)
         overrides, force = _settings(rule)
         return _in(out, lambda to: steps.rejudge(found, overrides, to, force=force))
 
@@ -265,7 +269,7 @@ def import_logs(
     overrides, force = _settings(rule)
     how: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
     with _in_python(mapping="columns"):
-        return _in(out, lambda to: from_logs.import_logs(paths, to, overrides=overrides, **how))
+        return _in(out, lambda to: from_logs.import_logs(paths, to, GUARD, overrides=overrides, **how))
 
 
 _OF_SOURCE = ("split", "fields", "include_path", "trust_task_code")
@@ -339,13 +343,14 @@ _MEMORY = "items.jsonl"
 """File of items that Python passes in memory."""
 
 
-def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, steps.SetPolicy]:
+def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, SetPolicy]:
     with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
         path = _path(data, Path(place))
+        plugged = wings()
         config = configs.config_for(
-            path, public=not is_config(path), how={"fields": fields} if fields else {}
+            path, plugged.adapters, public=not is_config(path), how={"fields": fields} if fields else {}
         )
-        policy = steps.policy_for(config)
+        policy = steps.policy_for(config, plugged)
         policy.require_public()
         return steps.load_bench(policy), policy
 

@@ -15,6 +15,7 @@ import robustify as rb
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tests.support.exported_run import made_run, made_up
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +89,7 @@ def test_judging_again_leaves_the_run_as_it_is(run: Run, tmp_path: Path) -> None
     copy = tmp_path / "run"
     shutil.copytree(run.folder, copy)
     again = rb.judge(copy, criterion="majority")
-    assert open_run(copy).manifest["config"]["screen"]["criterion"] == "unanimous"
+    assert open_run(copy, GUARD).manifest["config"]["screen"]["criterion"] == "unanimous"
     assert again.run.manifest["config"]["screen"]["criterion"] == "majority"
     place = again.folder
     assert rb.judge(rb.open(copy), criterion="majority", out=tmp_path / "other").folder == tmp_path / "other"
@@ -106,7 +107,7 @@ def test_a_run_of_another_benchmark_is_replaced_only_by_force(run: Run, tmp_path
         with pytest.raises(rb.RobustifyError, match="or replace it with force=True"):
             work()
         assert work(force=True).folder == other.folder
-    assert open_run(other.folder).manifest["config"]["name"] == "jars"
+    assert open_run(other.folder, GUARD).manifest["config"]["name"] == "jars"
 
 
 def rows_of(items: list[Item]) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import FieldMap, Source, load
 
 GOOD = {
@@ -233,7 +234,7 @@ def test_a_parquet_file_names_its_columns_and_the_mapping_or_its_rows(robustify)
 def test_the_mapping_resolves_what_can_be_read_in_two_ways(tmp_path: Path) -> None:
     for name, fields in (("two stems", FieldMap(stem="query")), ("two keys", FieldMap(key="gold"))):
         (tmp_path / "items.jsonl").write_bytes(FILES[name][0])
-        assert load(Source(path=str(tmp_path / "items.jsonl"), fields=fields)).items[0].key == 0
+        assert load(Source(path=str(tmp_path / "items.jsonl"), fields=fields), UNGUARDED).items[0].key == 0
 
 
 LINES = [row(id="a"), row(id="b", stem="ZQX \u2028 and \x85 and \u2029 stem?")]
@@ -249,7 +250,7 @@ ACCEPTED: dict[str, str] = {
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_is_no_fault(tmp_path: Path, name: str) -> None:
     (tmp_path / "items.jsonl").write_bytes(ACCEPTED[name].encode("utf-8"))
-    loaded = load(Source(path=str(tmp_path / "items.jsonl")))
+    loaded = load(Source(path=str(tmp_path / "items.jsonl")), UNGUARDED)
     assert [i.id for i in loaded.items] == ["a", "b"]
     assert loaded.items[1].stem == "ZQX \u2028 and \x85 and \u2029 stem?"
     assert "ZQX" not in repr(loaded)

@@ -19,6 +19,7 @@ from robustify.judging.stats.intervals import Rate, rate
 from robustify.pipeline.config import shipped
 from robustify.pipeline.steps import rejudge
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 
 CLEAN = "clean"
 RULES = {"the run's own rule": None, "unanimous": "unanimous"}
@@ -83,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the table of each given run."""
     try:
         for folder in arguments:
-            print("\n".join(lines(open_run(Path(folder)))))
+            print("\n".join(lines(open_run(Path(folder), GUARD))))
     except RobustifyError as error:
         print("\n".join(error.lines), file=sys.stderr)
         return error.exit_code

@@ -16,6 +16,7 @@ from typing import Any
 from robustify.base.errors import UsageError
 from robustify.pipeline.steps import rejudge
 from robustify.runs.run import EXPLORER, open_run
+from robustify.wings import GUARD
 from tools import docs
 
 ROOT = Path(__file__).parents[1]
@@ -82,7 +83,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("run", nargs="?", type=Path, default=ROOT / "results" / "benign_demo")
     parser.add_argument("-o", dest="out", type=Path, default=ROOT / "docs" / "img")
     asked = parser.parse_args(arguments)
-    run = open_run(asked.run)
+    run = open_run(asked.run, GUARD)
     with tempfile.TemporaryDirectory() as folder:
         if EXPLORER not in run.manifest["files"]:
             run = rejudge(run, {"alternatives": []}, Path(folder) / "run")

@@ -13,6 +13,7 @@ from typing import Any
 
 from robustify.base.errors import RobustifyError, UsageError
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tools.planted import CLEAN, by_rule
 
 ROOT = Path(__file__).parents[1]
@@ -44,7 +45,7 @@ def built(out: Path, pictures: Path | None = None) -> Path:
     """Write the slides to `out`, and every page as an image to `pictures` if given."""
     typst = package("typst")
     facts = {
-        **planted(open_run(ROOT / "results" / "benign_demo")),
+        **planted(open_run(ROOT / "results" / "benign_demo", GUARD)),
         "atlas": json.loads(ATLAS.read_text("utf-8")) if ATLAS.is_file() else None,
     }
     given = {"root": str(ROOT), "sys_inputs": {"facts": json.dumps(facts)}}

@@ -22,7 +22,9 @@ from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.pipeline.config import parse
 from robustify.pipeline.steps import robustify
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load_many
+from robustify.wings import wings
 
 Data = str | list[str]
 BY_PLACE = ("first_option", "last_option", "most_common_position")
@@ -36,7 +38,7 @@ def paths_of(data: Data) -> list[str]:
 
 def loaded(data: Data) -> Loaded:
     """Load a set. Raise `DataError` if a file is missing or contains no items."""
-    return load_many([Source(path=path) for path in paths_of(data)])
+    return load_many([Source(path=path) for path in paths_of(data)], UNGUARDED)
 
 
 def items_of(data: Data) -> Sequence[Item]:
@@ -47,7 +49,7 @@ def items_of(data: Data) -> Sequence[Item]:
 def without_models(name: str, data: Data, work: Path) -> Entry:
     """Judge all items of a set by heuristics, probe and `criterion: fdr`; keep the run's folder in `work`."""
     config = parse({"name": name, "sensitivity": "public", "data": paths_of(data), "explore": False}, name)
-    run = robustify(config, work / f"free-{name}", work / "cache")
+    run = robustify(config, work / f"free-{name}", work / "cache", wings())
     items, tree = run.items, run.summary.tree()
     assert items is not None
     rules = tree["measures"]["rule"]["rule"].items()

@@ -36,6 +36,7 @@ from robustify.pipeline.config import parse
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogOptions, LogPath, mapping
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 
 SHARED = ("mmlu-ten", "truthfulqa-binary")
 """The sets whose questions were seen by the models of two parts."""
@@ -72,6 +73,7 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
     helm = import_logs(
         [LogPath(path) for path in tables],
         work / "import-helm",
+        GUARD,
         data=[Path(os.path.expandvars(path)) for path in sets["mmlu-ten"]],
         options=LogOptions(columns={"pick": ",".join(models)}),
         overrides={"name": "helm-mmlu-ten"},
@@ -80,6 +82,7 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
     five = import_logs(
         [LogPath(path) for path in pairs],
         work / "import-truthfulqa-five",
+        GUARD,
         options=LogOptions(view="full", columns=mapping(FIVE)),
         overrides={"name": "truthfulqa-five"},
     )
@@ -90,10 +93,10 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
     }
     return {
         "mmlu-ten": {
-            **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten")),
+            **_with_question(credits(helm.answers), open_run(work / "free-mmlu-ten", GUARD)),
             "looks": by_looks(helm.items or (), _picks(helm)),
         },
-        "truthfulqa-binary": _with_question(renamed, open_run(work / "free-truthfulqa-binary")),
+        "truthfulqa-binary": _with_question(renamed, open_run(work / "free-truthfulqa-binary", GUARD)),
     }
 
 
@@ -147,6 +150,7 @@ def larger(name: str, work: Path) -> Entry:
     run = import_logs(
         [LogPath(folder / "picks.csv")],
         work / f"larger-{name}",
+        GUARD,
         data=[folder / "items.jsonl"],
         options=LogOptions(hidden=asked.hidden),
         overrides={

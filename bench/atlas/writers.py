@@ -17,6 +17,7 @@ from bench.atlas.blind import FROM_TEXT, blind, keys_of
 from bench.atlas.fitted import Entry, tie_fair
 from bench.cases import items_at, json_lines, picks_at
 from robustify.base.arrays import Floats, Ints
+from robustify.base.files import cache_folder
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess, listed_credit
 from robustify.judging.baselines.near_duplicates import fold_groups
@@ -27,7 +28,6 @@ from robustify.judging.lint.rules import CUES
 from robustify.judging.screening import flag_fields
 from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import paired_difference
-from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import text_vectors
 
 SHOWN = 3

@@ -233,3 +233,13 @@ def neutral(text: str) -> str:
 def original(cell: str) -> str:
     """Remove the leading quote that `neutral` added to a CSV cell."""
     return cell[1:] if _QUOTED.match(cell) else cell
+
+
+def cache_folder(given: Path | None = None) -> Path:
+    """Return the cache folder: the given one, $ROBUSTIFY_CACHE, $XDG_CACHE_HOME/robustify, or ~/.cache/robustify."""
+    if given is not None:
+        return given.expanduser()
+    if own := os.environ.get("ROBUSTIFY_CACHE"):
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "robustify"

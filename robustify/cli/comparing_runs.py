@@ -42,6 +42,7 @@ def compare(
     """
     from robustify.base.errors import GuardrailError, UsageError
     from robustify.report.compare import compared, comparison_html, comparison_lines, comparison_tables
+    from robustify.wings import GUARD
 
     folders = [Path(path) for path in paths]
     are_runs = [(folder / "run.json").is_file() for folder in folders]
@@ -51,7 +52,7 @@ def compare(
         if alert:
             raise UsageError("--alert compares the first run with the last. Name two runs.")
         return _compare_models(paths, html, form, None if all(are_runs) else columns)
-    found = compared(folders)
+    found = compared(folders, GUARD)
     if html is not None:
         _write(html, comparison_html(found))
     print_result(found.tree(), comparison_tables(found, form) if form else comparison_lines(found))
@@ -72,13 +73,16 @@ def _compare_models(
     from robustify.reading.logs import LogOptions, mapping, parse_log_path
     from robustify.report.compare import model_pairs
     from robustify.runs.run import open_run
+    from robustify.wings import GUARD
 
     with TemporaryDirectory(prefix="robustify-") as place:
         if columns is None:
-            runs: tuple[Run, ...] = (open_run(Path(paths[0])),)
+            runs: tuple[Run, ...] = (open_run(Path(paths[0]), GUARD),)
         else:
             options = LogOptions(columns=mapping(columns))
-            runs = runs_of_logs([parse_log_path(path) for path in paths], Path(place), options, watcher())
+            runs = runs_of_logs(
+                [parse_log_path(path) for path in paths], Path(place), options, GUARD, watcher()
+            )
             for note in dict.fromkeys(note for run in runs for note in notes_of(run)):
                 say(note)
         pairs = model_pairs.model_pairs(runs)
@@ -107,9 +111,10 @@ def dashboard(folder: Path, out: Path | None) -> int:
         robustify dashboard results
     """
     from robustify.report.dashboard import dashboard_html
+    from robustify.wings import GUARD
 
     path = out or folder / "dashboard.html"
-    _write(path, dashboard_html(folder, path))
+    _write(path, dashboard_html(folder, path, GUARD))
     return print_lines(path)
 
 

@@ -78,8 +78,8 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     or `DataError` if it cannot be read."""
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    from robustify.base.files import cache_folder
     from robustify.composing import candidate_checks, choosing, composed_set, writers
-    from robustify.models.folder import cache_folder
     from robustify.pipeline.by_meaning import text_vectors
     from robustify.report.opening import forecast_lines
 
@@ -111,6 +111,7 @@ def _consultants(pooling: Mapping[str, Any]) -> "Consultants":
     from robustify.composing import candidate_checks, writers
     from robustify.pipeline.config import mode_of, models_named
     from robustify.runs.run import open_run
+    from robustify.wings import GUARD
 
     writer, run, names = None, None, pooling.get("models", ())
     if "writer" in pooling:
@@ -118,7 +119,7 @@ def _consultants(pooling: Mapping[str, Any]) -> "Consultants":
         prices = dict(zip(("price_in", "price_out"), pooling.get("price", ()), strict=False))
         writer = writers.WriterSettings(model.model_copy(update=prices), budget=pooling.get("budget"))
     if "run" in pooling:
-        opened = open_run(pooling["run"])
+        opened = open_run(pooling["run"], GUARD)
         if opened.items is None:
             fault = f"{opened.folder} has no item text to match candidates with. Use another run."
             raise UsageError(fault, code="run-without-item-text")
@@ -133,10 +134,10 @@ def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Poo
     from robustify.composing.candidates import read_candidates
     from robustify.composing.pool import make_pools
     from robustify.reading.loaders import Source
-    from robustify.restricted.recognition import require_ordinary_files
+    from robustify.wings import GUARD
 
     files = [Source(path=path) for path in pooling.get("pool", ())]
-    candidates, unmatched = read_candidates(bench.items, files, pooling.get("candidates", ()))
+    candidates, unmatched = read_candidates(bench.items, files, GUARD, pooling.get("candidates", ()))
     for name, n in unmatched.items():
         line = f"{name}: {counted(n, 'row')} left out, because no item has the question or ID."
         say(Notice(line, code="unmatched-rows"))
@@ -146,5 +147,7 @@ def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Poo
         return make_pools(bench.items, offered, same_typography="as_typed" not in pooling)
 
     pools = grow([()] * len(bench.items))
-    require_ordinary_files(bench.name, [*full_questions(pools)], [Path(source.path) for source in files])
+    GUARD.require_ordinary_files(
+        bench.name, [*full_questions(pools)], [Path(source.path) for source in files]
+    )
     return pools, grow

@@ -83,13 +83,11 @@ def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
     """Load a public file of items. Raises as `items_of`."""
     from robustify.items.item import no_collector
     from robustify.reading.loaders import Source, load
-    from robustify.restricted.recognition import by_name, require_ordinary
+    from robustify.wings import GUARD
 
     source = Source(path=data, **how)
     with step("reading the items"), no_collector():
-        bench = load(source, by_name)
-        require_ordinary(bench, [source])
-    return bench
+        return load(source, GUARD)
 
 
 def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
@@ -104,8 +102,10 @@ def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
         return public_items(data, how)
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import load_bench, policy_for
+    from robustify.wings import wings
 
-    policy = policy_for(configs.config_for(data, public=False, how=how))
+    plugged = wings()
+    policy = policy_for(configs.config_for(data, plugged.adapters, public=False, how=how), plugged)
     policy.require_public()
     return load_bench(policy)
 
@@ -323,13 +323,15 @@ def _forecast(path: Path, cache: Path) -> list[str]:
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import foretold
     from robustify.report.opening import forecast_lines
+    from robustify.wings import wings
 
-    config = configs.load(path)
+    plugged = wings()
+    config = configs.load(path, plugged.adapters)
     here = tuple(model for model in config.models if not model.sends_prompts)
     if not here:
         return []
     config = config.model_copy(update={"models": here})
-    return forecast_lines(foretold(config, Path("results") / config.name, cache))
+    return forecast_lines(foretold(config, Path("results") / config.name, cache, plugged))
 
 
 def _written(bench: "Loaded", where: str, how: Mapping[str, Any], models: Sequence[str]) -> str:

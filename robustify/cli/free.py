@@ -77,10 +77,11 @@ def grade_rows(
         robustify free grade rows.jsonl --rubric mcq@v1.0 --judge http://127.0.0.1:8000/v1 --judge-model M -o graded/
     """
     from robustify.freeform.questions import read_rows
+    from robustify.wings import GUARD
 
     rubrics = dict(name.partition("@")[::2] for name in rubric)
     settings = _settings(given, rel_tol=rel_tol, rubrics=rubrics or None)
-    return _grade(settings, read_rows(rows, items, options_shown=settings.options_shown), given)
+    return _grade(settings, read_rows(rows, items, GUARD, options_shown=settings.options_shown), given)
 
 
 @free.command()
@@ -100,13 +101,14 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
         robustify free nuggets rows.jsonl --judge http://127.0.0.1:8000/v1 --judge-model M -o labelled/
     """
     from robustify.freeform.questions import read_nugget_rows
+    from robustify.wings import GUARD
 
     settings = _settings(given, nugget_template=template, format_type=format_type)
     if settings.judge is None:
         raise click.UsageError(
             "The command needs a judge. Use --judge URL, or set `judge:` in a `free:` block."
         )
-    return _grade(settings, read_nugget_rows(rows), given)
+    return _grade(settings, read_nugget_rows(rows, GUARD), given)
 
 
 def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
@@ -117,8 +119,9 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
     from robustify.base.settings_files import faults
     from robustify.freeform.schema import FreeSettings
     from robustify.pipeline.config import free_block
+    from robustify.wings import wings
 
-    tree = dict(free_block(given["config"])) if given["config"] else {}
+    tree = dict(free_block(given["config"], wings().adapters)) if given["config"] else {}
     if given["judge"] is not None:
         block = tree["judge"] if isinstance(tree.get("judge"), dict) else {}
         model = {"model": given["judge_model"]} if given["judge_model"] else {}

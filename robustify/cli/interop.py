@@ -77,6 +77,7 @@ def import_(
     """
     from robustify.pipeline.from_logs import import_logs
     from robustify.reading.logs import LogOptions, latest, logs_in, mapping, parse_log_path, unused_in
+    from robustify.wings import GUARD
 
     reading |= {"columns": mapping(reading["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**reading)
@@ -85,7 +86,15 @@ def import_(
     unused = [str(path) for log in parsed for path in unused_in(log, paths)]
     overrides = {**rule, "name": name}
     done = import_logs(
-        paths, out, data=data, naming=how, options=options, overrides=overrides, force=force, watch=watcher()
+        paths,
+        out,
+        GUARD,
+        data=data,
+        naming=how,
+        options=options,
+        overrides=overrides,
+        force=force,
+        watch=watcher(),
     )
     summary = done.summary
     for note in done.manifest["config"]["notes"]:
@@ -120,7 +129,7 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     Example:
         robustify export published results/mock -o to-publish --only accuracy
     """
-    from robustify.pipeline.restricted_folder import publish
+    from robustify.restricted.restricted_folder import publish
 
     release = publish(run, out, groups)
     return print_lines(f"recorded at {release.at}, {release.bits:.0f} bits: {out}")
@@ -148,7 +157,7 @@ def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) 
     from robustify.base.files import owner_only
     from robustify.export.sheet import read_answers, write_sheet
     from robustify.export.writing import staged
-    from robustify.pipeline.restricted_folder import publish
+    from robustify.restricted.restricted_folder import publish
     from robustify.restricted.terms import quoted_sets
 
     stated = read_answers(answers, quoted_sets if run.restricted else None)
@@ -204,9 +213,10 @@ def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
 
     def or_blind(run: str, out: Path, blind: bool, how: dict[str, Any], **options: Any) -> int:
         from robustify.runs.run import open_run
+        from robustify.wings import GUARD
 
         if not blind:
-            return command(open_run(Path(run)), out, **options)
+            return command(open_run(Path(run), GUARD), out, **options)
         return print_lines(*_blind_export(exporter.name, run, out, how))
 
     has_blind = any(usage == "--blind" for usage, *_ in exporter.options)
@@ -223,11 +233,12 @@ def _blind_export(tool: str, data: str, out: Path, how: dict[str, Any]) -> list[
     from robustify.export.blind import BLIND as WRITERS
     from robustify.export.writing import refuse_restricted
     from robustify.runs.run import open_run
+    from robustify.wings import GUARD
 
     if not (Path(data) / "run.json").is_file():
         bench = public_items(data, how)
         return WRITERS[tool](out, bench.name, bench.items)
-    run = open_run(Path(data))
+    run = open_run(Path(data), GUARD)
     refuse_restricted(run)
     return WRITERS[tool](out, str(run.manifest["config"]["name"]), run.items or ())
 

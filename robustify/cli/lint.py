@@ -126,9 +126,12 @@ def _files(file: str, kind: str) -> Sequence[str]:
 def _read(file: str, how: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]) -> None:
     """Read a file as items, or as a log with its items. Items that an earlier log has are left out."""
     from robustify.pipeline.linted_logs import as_log, items_of_log
+    from robustify.wings import GUARD
 
     named = names_config(file)
-    log = None if kind == "items" or file == STDIN or named else as_log(file, how, certain=kind == "log")
+    log = (
+        None if kind == "items" or file == STDIN or named else as_log(file, how, GUARD, certain=kind == "log")
+    )
     if log is None:
         bench = items_of(file, how)
         read.append(replace(bench, path=os.path.relpath(bench.path)) if named else bench)

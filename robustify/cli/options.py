@@ -62,12 +62,13 @@ def together(*some: Callable[[F], F]) -> Callable[[F], F]:
 
 def _open(_context: click.Context, _argument: click.Parameter, folder: Path) -> "Run":
     from robustify.runs.run import open_run
+    from robustify.wings import GUARD
 
-    return open_run(folder)
+    return open_run(folder, GUARD)
 
 
 def _cache_folder(_context: click.Context, _option: click.Parameter, given: Path | None) -> Path:
-    from robustify.models.folder import cache_folder
+    from robustify.base.files import cache_folder
 
     return cache_folder(given)
 

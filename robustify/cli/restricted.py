@@ -207,8 +207,8 @@ def emit(run: "Run", name: str, out: Path) -> int:
         robustify restricted split emit results/mock --split kept -o ~/private/kept.json
     """
     from robustify.base.files import write_new
-    from robustify.pipeline.restricted_folder import emit_split
     from robustify.restricted.confinement import require_private
+    from robustify.restricted.restricted_folder import emit_split
 
     require_private(out.absolute().parent, [out.name])
     split = emit_split(run, name)

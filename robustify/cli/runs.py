@@ -25,6 +25,7 @@ from robustify.cli.options import (
 from robustify.cli.terminal import print_lines, print_result, say, watcher
 
 if TYPE_CHECKING:
+    from robustify.restricted.disclosure.released import Released
     from robustify.runs.run import Run
 
 _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
@@ -69,13 +70,17 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     from robustify.pipeline import config as configs
     from robustify.pipeline import steps
     from robustify.report.opening import forecast_lines
+    from robustify.wings import wings
 
     if given["limit"] is not None:
         rule["limit"] = given["limit"]
     if "screen.mode" in rule:
         rule["asking.mode"] = rule["screen.mode"]
     models = given["models"]
-    settings = configs.config_for(config, models, rule, public=given["public"], how=given["how"])
+    plugged = wings()
+    settings = configs.config_for(
+        config, plugged.adapters, models, rule, public=given["public"], how=given["how"]
+    )
     settings = configs.with_models(settings, models, given["device"])
     if given["safe_demo"] and settings.sensitivity != "public":
         kind = f"{settings.name} is a {settings.sensitivity} set"
@@ -85,7 +90,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         )
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
-        found = steps.foretold(settings, folder, cache, force=given["force"])
+        found = steps.foretold(settings, folder, cache, plugged, force=given["force"])
         return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
 
     def tell(news: Forecast | Path) -> None:
@@ -95,13 +100,21 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
             for line in forecast_lines(news, settings.limits.min_items):
                 say(line)
 
-    done = steps.robustify(settings, folder, cache, watcher(given["progress"]), tell, force=given["force"])
+    done = steps.robustify(
+        settings, folder, cache, plugged, watcher(given["progress"]), tell, force=given["force"]
+    )
     for note in done.manifest["data"].get("notes", ()):
         say(note)
-    tree = done.released.model_dump(mode="json") if done.restricted else done.summary.tree()
+    tree = _released(done).model_dump(mode="json") if done.restricted else done.summary.tree()
     tree = {"run": str(folder), "signature": tree["signature"], "summary": tree}
     sources = settings.model_dump(mode="json")["data"]
     return close_run(done, tree, strict=given["strict"], sources=sources)
+
+
+def _released(run: "Run") -> "Released":
+    from robustify.restricted.disclosure.released_page import read_released
+
+    return read_released(run)
 
 
 def close_run(
@@ -111,15 +124,17 @@ def close_run(
     folders. Return the exit code of its state."""
     from robustify.report.opening import closing
     from robustify.report.printing import guardrail_label
-    from robustify.report.released_page import released_lines
     from robustify.runs.state import exit_code
 
     def painted(tone: str, line: str) -> str:
         return line if os.environ.get("NO_COLOR") else click.style(line, fg=_COLOURS.get(tone), bold=True)
 
     if run.restricted:
-        failed = list(run.released.halting)
-        print_result(tree, released_lines(run.released, str(run.folder)))
+        page = _released(run)
+        failed = list(page.halting)
+        from robustify.restricted.disclosure.released_page import released_lines
+
+        print_result(tree, released_lines(page, str(run.folder)))
     else:
         failed = [check.name for check in run.summary.halting]
         lines = closing(run.summary, str(run.folder), run.manifest, painted, sources)
@@ -181,12 +196,18 @@ def print_report(run: "Run", table: bool, form: str) -> int:
     from robustify.report.opening import opening, reader_table, report_tree
     from robustify.report.printing import printed_table
     from robustify.report.quoting import quote_table
-    from robustify.report.released_page import released_table
 
     run.require_unchanged("summary.json", "report.md")
-    tree = run.released.model_dump(mode="json") if run.restricted else report_tree(run.summary, run.manifest)
+    tree = (
+        _released(run).model_dump(mode="json") if run.restricted else report_tree(run.summary, run.manifest)
+    )
     if table or form != "markdown":
-        numbers = released_table(run.released) if run.restricted else quote_table(opening(run.summary).quotes)
+        if run.restricted:
+            from robustify.restricted.disclosure.released_page import released_table
+
+            numbers = released_table(_released(run))
+        else:
+            numbers = quote_table(opening(run.summary).quotes)
         if not numbers.rows:
             say("no model has a score, so these are the numbers of a reader who never sees a question.")
             numbers = reader_table(run.summary)
@@ -213,7 +234,7 @@ def check(run: "Run", strict: bool) -> int:
     run.require_unchanged()
     tree: dict[str, Any] = {"run": str(run.folder)}
     if run.restricted:
-        page = run.released
+        page = _released(run)
         about = {"state": page.state, "trial": page.trial, "failed": page.failed}
         tree |= {**about, "release_level": page.release_level}
         lines = [f"{'failed':14} {guardrail_label(name)}" for name in page.failed]

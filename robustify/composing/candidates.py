@@ -14,6 +14,7 @@ from robustify.base.texts import folded
 from robustify.composing.pool import Candidate, own_candidates, typed_plainly
 from robustify.items.item import Item
 from robustify.judging.readers.reader_rows import LEAST_LIKENESS, likeness_by_words
+from robustify.reading.guard import Guard
 from robustify.reading.loaders import Source, load
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import (
@@ -36,7 +37,7 @@ _Row = tuple[str, str, tuple[Candidate, ...]]
 
 
 def read_candidates(
-    items: Sequence[Item], files: Sequence[Source], columns: Sequence[str] = ()
+    items: Sequence[Item], files: Sequence[Source], guard: Guard, columns: Sequence[str] = ()
 ) -> tuple[list[list[Candidate]], dict[str, int]]:
     """Read candidates from files. Return those for each item, in order, and the number of rows by file that match no item.
 
@@ -50,7 +51,7 @@ def read_candidates(
     unmatched: Counter[str] = Counter()
     find_positions = _position_finder(items)
     for source in files:
-        rows, name = list(_rows(source, columns)), Path(source.path).name
+        rows, name = list(_rows(source, guard, columns)), Path(source.path).name
         for row_id, question, row_candidates in rows:
             positions = find_positions(row_id, question)
             unmatched[name] += not positions
@@ -87,11 +88,11 @@ def _form(question: str) -> str:
     return folded(typed_plainly(question))
 
 
-def _rows(source: Source, columns: Sequence[str]) -> Iterator[_Row]:
+def _rows(source: Source, guard: Guard, columns: Sequence[str]) -> Iterator[_Row]:
     file = Path(source.path)
     if not columns:
         try:
-            for item in load(source).items:
+            for item in load(source, guard).items:
                 yield item.id, item.question or item.stem, own_candidates(item, file.stem)
             return
         except DataError:

@@ -18,6 +18,7 @@ from robustify.base.files import QUOTED, move_up, neutral, staging, writable
 from robustify.items.item import Item, item_row
 from robustify.judging.baselines.near_duplicates import unit_hashes
 from robustify.judging.cloze import keeps_order
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import UNREVIEWED, Source, load
 from robustify.runs.run import write_lines
 
@@ -97,7 +98,7 @@ def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None
 def _reads_back(path: Path, items: Sequence[Item]) -> bool:
     """Return whether the file contains these items."""
     try:
-        back = load(Source(path=str(path))).items
+        back = load(Source(path=str(path)), UNGUARDED).items
     except DataError:
         return False
     one, two = ([(i.id, i.stem, i.choices, i.key, i.topic, i.group) for i in of] for of in (back, items))

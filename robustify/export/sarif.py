@@ -49,14 +49,16 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
     """
     refuse_restricted(run)
     sources = [Source(path=str(file), skip_bad=True) for file in data]
-    bench = load_many(sources)
+    bench = load_many(sources, run.guard)
     if bench.sha256 != run.manifest["data"]["sha256"]:
         raise DataError(
             f"The content of {', '.join(file.name for file in data)} differs from the data that {run.folder} audited, "
             "so findings cannot be placed on lines. Use the audited files."
         )
     # Files in different folders may have one name, so each is counted.
-    files = [file.as_posix() for file, one in zip(data, sources, strict=True) for _ in load(one).items]
+    files = [
+        file.as_posix() for file, one in zip(data, sources, strict=True) for _ in load(one, run.guard).items
+    ]
     places = dict(zip((item.id for item in bench.items), zip(files, bench.lines, strict=True), strict=True))
     found = [
         Finding(rule, "warning", *places.get(item, ("", 0)), item, f"{plain(item)}: {says}")

@@ -177,7 +177,9 @@ def write_parquet(
 
 def exported_items(run: Run, split: str, trim: bool = False) -> list[Item]:
     """Read the items of a split. If `trim` is true, remove white space at the ends of options."""
-    return [item.trimmed() if trim else item for item in split_items(run.folder / f"{split}.jsonl")]
+    return [
+        item.trimmed() if trim else item for item in split_items(run.folder / f"{split}.jsonl", run.guard)
+    ]
 
 
 def files_of(folder: Path) -> list[Path]:

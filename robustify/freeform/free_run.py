@@ -133,6 +133,11 @@ class FreeResponse:
         return FreeGrades(tuple(free_lines(self._items, self._rows, grades)), calibration, left_out)
 
 
+def start(settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool) -> FreeResponse:
+    """Start the free response of a run: convert the items, and read answers from files that the settings name."""
+    return FreeResponse(settings, items, cache, restricted=restricted)
+
+
 def free_lines(
     items: Sequence[FreeItem], answers: Sequence[AnswerRow], grades: Sequence[GradeResult]
 ) -> Iterator[dict[str, Any]]:

@@ -17,13 +17,13 @@ from robustify.freeform.grade.text_rules import plain_words
 from robustify.freeform.schema import RUBRICS, AnswerRow, FreeItem, Kind, Nugget
 from robustify.items.item import MOST, Item
 from robustify.judging.cloze import exclusion
+from robustify.reading.guard import Guard
 from robustify.reading.jsonl import read_jsonl, rows_of
 from robustify.reading.loaders import Source, load
 from robustify.reading.logs.log import as_name, names_in, topics_in
 from robustify.reading.marks.labelling import cut_at_labels
 from robustify.reading.marks.picks import NoPick, read_pick
 from robustify.reading.vocabulary import NAMES, first_value
-from robustify.restricted.recognition import require_ordinary_files
 
 Row = Mapping[str, Any]
 _ROWS = (".jsonl", ".json", ".csv")
@@ -91,13 +91,13 @@ def _refuse_restricted(row: Row) -> None:
         )
 
 
-def read_items(path: Path) -> list[FreeItem]:
+def read_items(path: Path, guard: Guard) -> list[FreeItem]:
     """Read questions with an `answer`, or multiple-choice items in any known layout."""
     rows = [row.cells for row in rows_of(path).rows] if path.suffix.lower() in _ROWS else []
     chosen = any({*_names("options")} & row.keys() and "type" not in row for row in rows)
     if rows and not chosen and any({*_names("answer")} & row.keys() for row in rows):
         return read_jsonl(path, _question)
-    return [convert_item(item, explanations=True) for item in load(Source(path=str(path))).items]
+    return [convert_item(item, explanations=True) for item in load(Source(path=str(path)), guard).items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +123,10 @@ def _prediction(row: Row) -> AnswerRow:
     return AnswerRow(_text(row, "item_id"), _text(row, "model", "model"), text, finish_reason=finish)
 
 
-def _public(rows: AnsweredItems, files: Sequence[Path]) -> AnsweredItems:
+def _public(rows: AnsweredItems, files: Sequence[Path], guard: Guard) -> AnsweredItems:
     enough = (i.options if 2 <= len(i.options) <= MOST else (i.reference, "another text") for i in rows.items)
     as_items = [Item(i.id, i.question, choices, 0) for i, choices in zip(rows.items, enough, strict=True)]
-    require_ordinary_files("items", as_items, files)
+    guard.require_ordinary_files("items", as_items, files)
     return _with_safe_names(rows)
 
 
@@ -151,7 +151,7 @@ def _with_safe_names(rows: AnsweredItems, *, numbered: bool = False) -> Answered
 
 
 def read_rows(
-    paths: Sequence[Path], items_file: Path | None, *, options_shown: bool = False
+    paths: Sequence[Path], items_file: Path | None, guard: Guard, *, options_shown: bool = False
 ) -> AnsweredItems:
     """Read predictions and their questions, which are in an items file or in the same rows. Raise `DataError` if a row does
     not fit, and `AuthorisationError` if a row belongs to a restricted set."""
@@ -164,9 +164,9 @@ def read_rows(
         return replace(answer, item_id=item.id)
 
     answers = [row for path in paths for row in read_jsonl(path, _prediction if items_file else read)]
-    questions = read_items(items_file) if items_file else list(items.values())
+    questions = read_items(items_file, guard) if items_file else list(items.values())
     questions = [with_options(item) for item in questions] if options_shown else questions
-    return _public(AnsweredItems(questions, answers), [*paths, *([items_file] if items_file else [])])
+    return _public(AnsweredItems(questions, answers), [*paths, *([items_file] if items_file else [])], guard)
 
 
 def _question(row: Row) -> FreeItem:
@@ -196,7 +196,7 @@ def _question(row: Row) -> FreeItem:
     return FreeItem(name, stem, "short_text", options[chosen.index], **common)
 
 
-def read_nugget_rows(path: Path) -> AnsweredItems:
+def read_nugget_rows(path: Path, guard: Guard) -> AnsweredItems:
     """Read queries, passages and nuggets. A nugget is a text, or an object with a text and optional ID and importance.
     Passages of the same query are one group. AnsweredItems without nuggets are counted in `left_out`."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -222,7 +222,9 @@ def read_nugget_rows(path: Path) -> AnsweredItems:
     rows = read_jsonl(path, read)
     answers = [row for row in rows if row is not None]
     none = len(rows) - len(answers)
-    return _public(AnsweredItems(list(items.values()), answers, {"no_nuggets": none} if none else {}), [path])
+    return _public(
+        AnsweredItems(list(items.values()), answers, {"no_nuggets": none} if none else {}), [path], guard
+    )
 
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:

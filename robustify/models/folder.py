@@ -5,7 +5,6 @@ Folders with pickled weights, custom model code, or files that differ from the r
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import ModelError, Notice
-from robustify.base.files import sha256, write_atomic
+from robustify.base.files import cache_folder, sha256, write_atomic
 from robustify.models.names import embedded_model
 
 RECORD = "robustify-model.json"
@@ -31,16 +30,6 @@ class ModelRecord:
     files: dict[str, str]
     licence: str
     converted_with: dict[str, str]
-
-
-def cache_folder(given: Path | None = None) -> Path:
-    """Return the cache folder: the given one, $ROBUSTIFY_CACHE, $XDG_CACHE_HOME/robustify, or ~/.cache/robustify."""
-    if given is not None:
-        return given.expanduser()
-    if own := os.environ.get("ROBUSTIFY_CACHE"):
-        return Path(own).expanduser()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "robustify"
 
 
 def models_folder(cache: Path) -> Path:

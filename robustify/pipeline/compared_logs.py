@@ -10,6 +10,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.models.engines.protocols import Watch
 from robustify.pipeline.asked import unwatched
 from robustify.pipeline.from_logs import import_logs
+from robustify.reading.guard import Guard
 from robustify.reading.logs import Log, LogOptions, LogPath, logs_in, pick_tables, read_log
 from robustify.runs.run import Run
 
@@ -17,7 +18,7 @@ _TABLE = pick_tables.READER.kind
 
 
 def runs_of_logs(
-    logs: Sequence[LogPath], place: Path, options: LogOptions, watch: Watch = unwatched
+    logs: Sequence[LogPath], place: Path, options: LogOptions, guard: Guard, watch: Watch = unwatched
 ) -> tuple[Run, ...]:
     """Import the logs of each task together, into folders below `place`, so that their models answer the same items.
 
@@ -35,7 +36,12 @@ def runs_of_logs(
             paths = [one for one, _ in named]
             runs.append(
                 import_logs(
-                    paths, place / str(number), options=options, overrides={"name": task or None}, watch=watch
+                    paths,
+                    place / str(number),
+                    guard,
+                    options=options,
+                    overrides={"name": task or None},
+                    watch=watch,
                 )
             )
     if not runs:

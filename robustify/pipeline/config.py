@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import (
     BeforeValidator,
@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.errors import UsageError
 from robustify.base.files import read_expected
 from robustify.base.redaction import firewall
 from robustify.base.settings_files import (
@@ -51,7 +51,6 @@ from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, serve
 from robustify.models.names import KNOWN
 from robustify.pipeline.by_meaning import Inferring
 from robustify.reading.loaders import Source
-from robustify.restricted import adapters
 
 _MOST_EXTENDED = 32
 """Maximum number of files in a chain of configs, with repeats."""
@@ -88,6 +87,22 @@ def _listed(value: object) -> object:
 
 
 _Source = Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)]
+
+
+class Adapters(Protocol):
+    """How configs name restricted sets."""
+
+    def is_path(self, name: str) -> bool:
+        """Return whether an adapter is given as a path."""
+        ...
+
+    def place(self, name: str) -> Path:
+        """Return the folder of an adapter, given its name or path."""
+        ...
+
+    def with_adapter(self, tree: dict[str, Any], name: str) -> dict[str, Any]:
+        """Return the tree of the config `name` with the data and sensitivity of its adapter, if it names one."""
+        ...
 
 
 class Config(Settings):
@@ -158,14 +173,16 @@ class Config(Settings):
         return tuple(m.name for m in self.models if m.role == "voter")
 
 
-def load(path: Path, overrides: Mapping[str, object] | None = None) -> Config:
+def load(path: Path, adapters: Adapters, overrides: Mapping[str, object] | None = None) -> Config:
     """Read a config and those that it extends. `overrides` maps dotted names to other values. Raise `UsageError`, with all
     faults, if the YAML is unreadable, or keys or values are invalid."""
-    return parse(_adapted(overridden(_tree(path, (), []), overrides or {}), path.name), path.name)
+    tree = overridden(_tree(path, adapters), overrides or {})
+    return parse(adapters.with_adapter(tree, path.name), path.name)
 
 
 def config_for(
     data: str,
+    adapters: Adapters,
     models: Sequence[str] = (),
     overrides: Mapping[str, object] | None = None,
     *,
@@ -180,7 +197,7 @@ def config_for(
         said = {"--public": public, "--map": how.get("fields"), "--split": how.get("split")}
         if wrong := [option for option, value in said.items() if value]:
             raise UsageError(f"{wrong[0]} works only with a file of items, but {path.name} is a config.")
-        settings = load(path, overrides)
+        settings = load(path, adapters, overrides)
         if not how.get("skip_bad"):
             return settings
         sources = tuple(source.model_copy(update={"skip_bad": True}) for source in settings.data)
@@ -205,9 +222,9 @@ def mode_of(models: Sequence[str]) -> Mode:
     return "text" if any(model in KNOWN for model in models) else "letter"
 
 
-def free_block(path: Path) -> Mapping[str, Any]:
+def free_block(path: Path, adapters: Adapters) -> Mapping[str, Any]:
     """Return the `free:` block of a config. No other block is needed. Raise `UsageError` if it is missing."""
-    block = _tree(path, (), []).get("free")
+    block = _tree(path, adapters).get("free")
     if not isinstance(block, dict):
         raise UsageError(f"{path.name} has no `free:` block; expected `free:` followed by settings")
     return block
@@ -235,26 +252,11 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
         raise UsageError(*lines) from None
 
 
-def _adapted(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """Add the settings of the adapter that a config names. A config may raise its sensitivity, but never lower it."""
-    if tree.get("adapter") is None:
-        return tree
-    if "data" in tree:
-        raise UsageError(f"{name}: data: the adapter already defines the data. Remove `data` or `adapter`.")
-    adapter = adapters.find_adapter(str(tree["adapter"]))
-    manifest = adapter.manifest
-    if manifest.restricted and tree.get("sensitivity", "restricted") != "restricted":
-        raise AuthorisationError(
-            f"{name}: sensitivity: {manifest.id} is a restricted set, and a config cannot lower the sensitivity of its "
-            "adapter. Remove `sensitivity`."
-        )
-    sources = [source.model_dump() for source in adapters.unplaced(adapter)]
-    return {"name": manifest.id, "sensitivity": manifest.sensitivity, **tree, "data": sources}
-
-
-def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]:
+def _tree(
+    path: Path, adapters: Adapters, seen: tuple[Path, ...] = (), read: list[int] | None = None
+) -> dict[str, Any]:
     """Read a config and merge it with the configs that it extends. `read` collects the file sizes in bytes."""
-    path = path.resolve()
+    path, read = path.resolve(), [] if read is None else read
     if path in seen:
         raise UsageError(f"{path.name} extends itself, directly or through another config. Remove the cycle.")
     raw = read_expected(path, "a config (keys and values in YAML)", MOST_YAML)
@@ -290,7 +292,7 @@ def _tree(path: Path, seen: tuple[Path, ...], read: list[int]) -> dict[str, Any]
         # A parent is next to the config, or shipped with the package.
         near = [folder / str(one) for folder in (path.parent, shipped()) if (folder / str(one)).is_file()]
         above = near[0] if near else find_config(str(one))
-        below = _merged(below, _tree(above, (*seen, path), read))
+        below = _merged(below, _tree(above, adapters, (*seen, path), read))
     return _merged(below, tree)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from robustify.base.files import cache_folder
 from robustify.base.settings_files import run_name, with_path
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.judging.context import Facts
 from robustify.models.engines.protocols import Watch
-from robustify.models.folder import cache_folder
 from robustify.pipeline.asked import (
     RunInput,
     cloze_accuracies,
@@ -26,6 +26,7 @@ from robustify.pipeline.asked import (
 )
 from robustify.pipeline.config import Config, overridden, parse
 from robustify.pipeline.public import judged_run
+from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.reading.logs import (
     Gathered,
@@ -37,7 +38,6 @@ from robustify.reading.logs import (
     join_few,
     read_logs,
 )
-from robustify.restricted.recognition import by_name, require_ordinary_files
 from robustify.runs.run import Run, refuse_foreign
 
 _SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
@@ -47,6 +47,7 @@ _UNNAMED = "imported"
 def import_logs(
     logs: Sequence[LogPath],
     folder: Path,
+    guard: Guard,
     *,
     data: Sequence[str | Path] = (),
     naming: Mapping[str, Any] | None = None,
@@ -58,7 +59,7 @@ def import_logs(
     """Judge the answers in logs and write a run into a folder.
 
     `data` are the files of the benchmark, or its names, with arguments `naming` of their `Source`. Without them, items are
-    taken from the logs. `overrides` are settings by
+    taken from the logs. The `guard` sees them and their files. `overrides` are settings by
     their dotted config names, such as `name`. Raise `UsageError` if a file is missing, an option does not fit its log,
     one model would vote twice, or, without `force`, the folder has a run of another benchmark, `DataError` if rows cannot
     be read or matched, or two logs are of the same run, and `ResourceError` if the folder contains files of another
@@ -67,7 +68,7 @@ def import_logs(
     options, name = replace(options or LogOptions(), keyed=bool(data)), str(overrides.get("name") or "")
     refuse_foreign(folder)
     sources = [Source(path=str(path), skip_bad=options.skip_bad, **(naming or {})) for path in data]
-    bench = load_many(sources, by_name) if data else None
+    bench = load_many(sources, guard) if data else None
     with no_collector(), threadpool_limits(1, "blas"):
         with watch("reading the logs", 0):
             read = read_logs(logs, options)
@@ -75,7 +76,7 @@ def import_logs(
         called = [*dict.fromkeys(log.task for log in read), *[name] * bool(name)]
         files = [*(log.path for log in logs), *map(Path, data)]
         about, ids = called[-1] if called else _UNNAMED, () if gathered.items else gathered.topics
-        require_ordinary_files(about, gathered.items or (), files, called, ids)
+        guard.require_ordinary_files(about, gathered.items or (), files, called, ids)
         named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
         settings = {"hidden": options.hidden, **overrides, "name": run_name(named, _UNNAMED)}
         config = _config(read, gathered, [_without_folder(source) for source in sources], settings)
@@ -85,7 +86,7 @@ def import_logs(
         # Free the memory of data that judging does not read.
         del read, gathered
         with watch("judging the answers", 0):
-            return judged_run(config, asked, folder, force=force)
+            return judged_run(config, asked, folder, guard, force=force)
 
 
 def _without_folder(source: Source) -> dict[str, Any]:

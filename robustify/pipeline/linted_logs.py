@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.judging.lint.log_evidence import LintedLog
+from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.survey import find_defects
@@ -43,14 +44,13 @@ def files_in(folder: str) -> list[str]:
     return [str(file) for file in files if may_be_log(file) and is_log(file)] or [folder]
 
 
-def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | None:
+def as_log(file: str, how: Mapping[str, Any], guard: Guard, *, certain: bool) -> LintedLog | None:
     """Read a log ([VIEW:]FILE) with its prompts, or return None if the file is none. With `certain`, any table is
     read as one. Raise `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
     prefixed = not Path(file).exists() and file.startswith(_BLIND)
     if not certain and not prefixed and not may_be_log(Path(file)):
         return None
     from robustify.reading.logs import LogOptions, is_log, parse_log_path, read_logs
-    from robustify.restricted.recognition import require_ordinary_files
 
     log_path = parse_log_path(file)
     if not certain and not prefixed and not is_log(log_path.path):
@@ -64,7 +64,7 @@ def as_log(file: str, how: Mapping[str, Any], *, certain: bool) -> LintedLog | N
         hint = f"{file}: the file was read as a log; to lint only its items, use --as items"
         raise DataError(*error.lines, hint) from None
     linted = LintedLog(str(log_path.path), log, meant_blind=prefixed)
-    require_ordinary_files("items", items_of_log(linted).items, [log_path.path])
+    guard.require_ordinary_files("items", items_of_log(linted).items, [log_path.path])
     return linted
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from robustify.base.arrays import ROWS
+from robustify.base.errors import AuthorisationError
 from robustify.base.files import neutral, write_json
 from robustify.export.tasks import write_tasks
 from robustify.export.writing import Heading
@@ -23,12 +24,12 @@ from robustify.judging.screen.screen_rules import FDR
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput, judged, public_manifest
 from robustify.pipeline.config import Config
+from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded, load_many, notes
 from robustify.report import explorer, write_report
 from robustify.report.explaining import evidence_rows
 from robustify.report.opening import opening
 from robustify.report.printing import standing
-from robustify.restricted.recognition import by_name, require_ordinary
 from robustify.runs import run as runs
 from robustify.runs.run import Run, write_items, write_lines
 
@@ -38,8 +39,16 @@ class PublicPolicy:
     """Policy of a public set. Everything may be kept and shown, and scores are cached under plain digests."""
 
     config: Config
+    guard: Guard
     cache_key: None = None
     keeps_texts: bool = True
+
+    def __post_init__(self) -> None:
+        if self.config.sensitivity != "public":
+            raise AuthorisationError(
+                f"{self.config.name} is a restricted set; expected a public set. Run it with its adapter.",
+                code="restricted-set",
+            )
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
         """Return a context that changes nothing."""
@@ -47,9 +56,8 @@ class PublicPolicy:
 
     def read(self) -> Loaded:
         """Load the items of the config's files. Raises `AuthorisationError` if they are recognised as sensitive."""
-        bench = load_many(self.config.data, by_name)
-        require_ordinary(bench, self.config.data, self.config.adapter, [self.config.name])
-        return bench
+        about = self.config
+        return load_many(about.data, self.guard, adapter=about.adapter, names=[about.name])
 
     def require_public(self) -> None:
         """Accept the set, because it is public."""
@@ -101,16 +109,16 @@ class PublicPolicy:
             beside = {"notes": notes, "explorer": (staged / runs.EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})
         asked.log(folder)
-        return runs.open_run(folder)
+        return runs.open_run(folder, self.guard)
 
 
-def judged_run(config: Config, asked: RunInput, folder: Path, *, force: bool) -> Run:
+def judged_run(config: Config, asked: RunInput, folder: Path, guard: Guard, *, force: bool) -> Run:
     """Judge the answers to a public set, and write the run. Raise `UsageError` without `force` if the folder has a run of
     another benchmark, and as `PublicPolicy.write`."""
     if not force:
-        runs.refuse_other(folder, config.name, asked.data["sha256"], asked.items or ())
+        runs.refuse_other(folder, config.name, asked.data["sha256"], asked.items or (), guard)
     with runs.run_lock(folder):
-        return PublicPolicy(config).write(folder, asked, judged(config, asked))
+        return PublicPolicy(config, guard).write(folder, asked, judged(config, asked))
 
 
 def _write_texts(

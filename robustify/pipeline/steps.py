@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 
 from robustify.base.errors import AuthorisationError, UsageError
-from robustify.freeform.free_run import FreeResponse, prompts_in_words, require_free
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template
@@ -41,19 +40,16 @@ from robustify.pipeline.asked import (
 from robustify.pipeline.by_meaning import Inferred, inferred_by, like_the_real
 from robustify.pipeline.config import Config, edited, overridden, parse
 from robustify.pipeline.public import PublicPolicy, judged_run
-from robustify.pipeline.restricted_folder import RestrictedPolicy
+from robustify.pipeline.wing_protocols import SetPolicy, Wings
 from robustify.reading.loaders import Loaded
-from robustify.restricted.access import authorised, require_inside
 from robustify.runs.run import FREE, LABELS, VERDICTS, Run, refuse_foreign, refuse_other, run_lock
-
-SetPolicy: TypeAlias = PublicPolicy | RestrictedPolicy
-"""How a set is read, shown, and written. Nothing else asks which of the two a set is."""
 
 
 def robustify(
     config: Config,
     folder: Path,
     cache: Path,
+    wings: Wings,
     watch: Watch = unwatched,
     tell: Callable[[Forecast | Path], None] | None = None,
     *,
@@ -66,14 +62,14 @@ def robustify(
     once it is there. Raise `RobustifyError` if a step failed, or, without `force`, if the folder contains a run of another
     benchmark. The folder changes only after all questions are asked.
     """
-    policy = policy_for(config, folder)
+    policy = policy_for(config, wings, folder)
     with policy.inside(folder):
         with watch("reading the items", 0):
-            bench = _read(folder, policy, force=force)
+            bench = _read(folder, policy, wings, force=force)
         require_models(config, cache)
         first_page = None
         if tell is not None:
-            found = _forecast(bench, cache, policy)
+            found = _forecast(bench, cache, policy, wings)
             first_page = policy.first_page(folder, found)
             tell(found)
         with run_lock(folder):
@@ -83,50 +79,51 @@ def robustify(
                 alone = {"models": (), "alternatives": (), "free": None}
                 first_page(judged(config.model_copy(update=alone), asked))
                 tell(folder / "report.html")
-            asked = ask_models(bench, asked, cache, watch, policy)
+            asked = ask_models(bench, asked, cache, watch, policy, wings)
             with watch("judging the answers", 0):
                 judgement = judged(config, asked)
             with watch("writing the run", 0):
                 return policy.write(folder, asked, judgement)
 
 
-def foretold(config: Config, folder: Path, cache: Path, *, force: bool = False) -> Forecast:
+def foretold(config: Config, folder: Path, cache: Path, wings: Wings, *, force: bool = False) -> Forecast:
     """Estimate the cost of a run, or of the rest of an interrupted one, without writing to its folder. Models on this
     machine score some items, and servers are not asked. Raise `RobustifyError` if the run would fail before its first
     question."""
-    policy = policy_for(config, folder)
+    policy = policy_for(config, wings, folder)
     with policy.inside(folder):
-        bench = _read(folder, policy, force=force)
+        bench = _read(folder, policy, wings, force=force)
         here = tuple(m for m in config.models if not megabytes(m.reference, cache))
         require_models(config.model_copy(update={"models": here}), cache)
         planned, left = plan(bench.items, config.asking) if here else [], dict[str, Remaining]()
         for model in here:
             with open_scorer(model, cache, seal=policy.cache_key) as scorer:
                 left[model.name] = remaining_requests(scorer, planned, model, cache)
-        return _forecast(bench, cache, policy, left)
+        return _forecast(bench, cache, policy, wings, left)
 
 
-def policy_for(config: Config, folder: Path | None = None) -> SetPolicy:
+def policy_for(config: Config, wings: Wings, folder: Path | None = None) -> SetPolicy:
     """Return the policy for reading the set of a config and writing its run, before any item is read. Raise
     `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to another host."""
-    access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
-    if access is None:
-        return PublicPolicy(config)
-    require_inside(config.models, access.manifest)
-    return RestrictedPolicy(config, access)
+    policy = wings.restricted(config, folder, wings.guard)
+    return PublicPolicy(config, wings.guard) if policy is None else policy
 
 
-def _read(folder: Path, policy: SetPolicy, *, force: bool) -> Loaded:
-    require_settings(policy.config)
+def _read(folder: Path, policy: SetPolicy, wings: Wings, *, force: bool) -> Loaded:
+    require_settings(policy.config, wings)
     refuse_foreign(folder)
     bench = load_bench(policy)
     if not force:
-        refuse_other(folder, policy.config.name, bench.sha256, bench.items)
+        refuse_other(folder, policy.config.name, bench.sha256, bench.items, policy.guard)
     return bench
 
 
 def _forecast(
-    bench: Loaded, cache: Path, policy: SetPolicy, left: Mapping[str, Remaining] = MappingProxyType({})
+    bench: Loaded,
+    cache: Path,
+    policy: SetPolicy,
+    wings: Wings,
+    left: Mapping[str, Remaining] = MappingProxyType({}),
 ) -> Forecast:
     config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
     scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
@@ -134,10 +131,10 @@ def _forecast(
     if free is None:
         return scored
     asked = [model for model in config.models if not free.models or model.name in free.models]
-    return with_words(scored, asked, prompts_in_words(free, bench.items), free.max_tokens)
+    return with_words(scored, asked, wings.free().prompts_in_words(free, bench.items), free.max_tokens)
 
 
-def require_settings(config: Config) -> None:
+def require_settings(config: Config, wings: Wings) -> None:
     """Check the settings before anything is read. Raise `UsageError` if a template or voter is unknown, no model votes,
     or a template shows the part that `hidden` names."""
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
@@ -162,7 +159,7 @@ def require_settings(config: Config) -> None:
     if config.contamination is not None:
         require_files([Path(file) for file in config.contamination.files])
     if config.free is not None:
-        require_free(config.free, [m.name for m in config.models])
+        wings.free().require_free(config.free, [m.name for m in config.models])
 
 
 def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
@@ -225,10 +222,12 @@ def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> 
     )
 
 
-def ask_models(bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
+def ask_models(
+    bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy: SetPolicy, wings: Wings
+) -> RunInput:
     """Ask the models one after another, and add their answers and the usage that their servers report."""
     config, items, keep = policy.config, bench.items, policy.keeps_texts
-    free = None if config.free is None else FreeResponse(config.free, items, cache, restricted=not keep)
+    free = None if config.free is None else wings.free().start(config.free, items, cache, restricted=not keep)
     asks, inferred = config.infer_question, Inferred()
     planned = plan(items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
@@ -301,4 +300,4 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: b
     tree = overridden(stored, overrides)
     _without_retired(tree)
     config = parse(tree, "run.json config")
-    return judged_run(config, asked_again(run, config), folder, force=force)
+    return judged_run(config, asked_again(run, config), folder, run.guard, force=force)

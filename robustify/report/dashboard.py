@@ -16,6 +16,7 @@ from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.judging.measures import CLOZE, FULL, LOOKS, READER, SET
 from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import Summary
+from robustify.reading.guard import Guard
 from robustify.report.advice import grounds, headline
 from robustify.report.format import Cell, Row, Tone, cell, count, counted, plain, table, text_table
 from robustify.report.opening import FirstScreen
@@ -56,7 +57,7 @@ class RunEntry:
         return Cell(line.rstrip("."), f"Run {state}. {number}".strip(), badge=state, tone=tone, value=line)
 
 
-def dashboard_html(root: Path, out: Path) -> str:
+def dashboard_html(root: Path, out: Path, guard: Guard) -> str:
     """Return the dashboard of all runs below `root`. Its links are relative to `out`.
 
     The date of a run comes from its path (2026-11-22) or from the time of its run.json. Raise `UsageError` if the
@@ -64,7 +65,7 @@ def dashboard_html(root: Path, out: Path) -> str:
     """
     if not root.is_dir():
         raise UsageError(f"{root} is not a folder. Pass a folder that contains runs.")
-    entries = list(_entries(root, out.absolute().parent))
+    entries = list(_entries(root, out.absolute().parent, guard))
     runs = sorted(
         (entry for _, entry in entries if isinstance(entry, RunEntry)), key=attrgetter("date", "folder")
     )
@@ -85,7 +86,7 @@ def dashboard_html(root: Path, out: Path) -> str:
     )
 
 
-def _entries(root: Path, beside: Path) -> Iterator[tuple[str, RunEntry | str]]:
+def _entries(root: Path, beside: Path, guard: Guard) -> Iterator[tuple[str, RunEntry | str]]:
     """Yield each run folder with its entry or the reason why it is left out. Links are relative to `beside`."""
     for place, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -94,7 +95,7 @@ def _entries(root: Path, beside: Path) -> Iterator[tuple[str, RunEntry | str]]:
         folder = Path(place)
         below = folder.relative_to(root).as_posix()
         try:
-            run = open_run(folder)
+            run = open_run(folder, guard)
             run.require_unchanged("summary.json")
             summary = run.summary
         except AuthorisationError:

@@ -109,7 +109,7 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     (row,) = matching_rows
     split = f"{row['verdict']}.jsonl"
     run.require_unchanged(VERDICTS, split)
-    item = next((i for i in split_items(run.folder / split) if i.id == row["item"]), None)
+    item = next((i for i in split_items(run.folder / split, run.guard) if i.id == row["item"]), None)
     cells = next((c for c in run.verdict_rows() if c["item"] == row["item"]), None)
     if item is None or cells is None:
         raise DataError(f"{run.folder / EVIDENCE} has other items than {VERDICTS} and {split}. Judge again.")
@@ -132,7 +132,8 @@ def flagged(run: Run) -> "pd.DataFrame":
         ids[i]: line + i - start for (start, line), end in zip(spans, ends, strict=False) for i in range(start, end)
     }  # fmt: skip
     run.require_unchanged("flagged.jsonl")
-    items, labels = {i.id: i for i in split_items(run.folder / "flagged.jsonl")}, cue_words("label")
+    flagged_items = split_items(run.folder / "flagged.jsonl", run.guard)
+    items, labels = {item.id: item for item in flagged_items}, cue_words("label")
     findings = []
     for row in rows:
         if row["verdict"] == "flagged":

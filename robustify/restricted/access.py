@@ -19,6 +19,7 @@ from robustify.base.redaction import muted
 from robustify.base.settings_files import shipped
 from robustify.items.item import Item
 from robustify.models.engines.settings import ModelSettings
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.restricted import ids, terms
 from robustify.restricted.adapters import FILE, Adapter, Manifest, find_adapter, unplaced
@@ -44,7 +45,9 @@ class Access:
         renewed. Raise `DataError` if the number of records differs from the pinned one, or the files cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
-        bench = load_many([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
+        bench = load_many(
+            [source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources], UNGUARDED
+        )
         _require_records(about.id, len(bench.items) + len(bench.quarantined), self.records)
         terms.renew(about.id, bench.items)
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
@@ -102,7 +105,7 @@ def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
     own = adapter.folder.resolve().parent != shipped("adapters").resolve()
     for file, source in zip(manifest.data.files, _sources(adapter, {}), strict=True):
         with muted():
-            bench = load_many([source])
+            bench = load_many([source], UNGUARDED)
         pin = Pin(sha256(Path(source.path)), len(bench.items) + len(bench.quarantined))
         # Nobody can add a digest to a manifest that ships with robustify, so the acceptance alone pins it.
         if file.records is None or (file.sha256 is None and own):
@@ -199,7 +202,7 @@ def check_requirements(name: str, out: Path | None) -> dict[str, Any]:
         if out is not None:
             facts.append(_fact("folder", lambda: _private(out)))
     else:
-        bench = load_many(unplaced(adapter))
+        bench = load_many(unplaced(adapter), UNGUARDED)
         content, names = bench.sha256, [manifest.id, *manifest.names]
         signs = not_attested(recognised(bench, unplaced(adapter), names), bench, name)
         terms = f"{manifest.licence.name}, {len(adapter.licence):,} characters, matches the pin"

@@ -209,6 +209,28 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
     return manifest.sources(Path(os.environ[variable]).expanduser().absolute())
 
 
+def with_adapter(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the tree of the config `name` with the data and sensitivity of its adapter, if it names one. A config may
+    raise its sensitivity, but never lower it."""
+    if tree.get("adapter") is None:
+        return tree
+    if "data" in tree:
+        raise UsageError(
+            f"{name}: data: the adapter already defines the data. Remove `data` or `adapter`.",
+            code="data-and-adapter",
+        )
+    adapter = find_adapter(str(tree["adapter"]))
+    manifest = adapter.manifest
+    if manifest.restricted and tree.get("sensitivity", "restricted") != "restricted":
+        raise AuthorisationError(
+            f"{name}: sensitivity: {manifest.id} is a restricted set, and a config cannot lower the sensitivity of its "
+            "adapter. Remove `sensitivity`.",
+            code="lowered-sensitivity",
+        )
+    sources = [source.model_dump() for source in unplaced(adapter)]
+    return {"name": manifest.id, "sensitivity": manifest.sensitivity, **tree, "data": sources}
+
+
 def place(name: str) -> Path:
     """Return the folder of an adapter, given its name or path."""
     if is_path(name):

@@ -16,7 +16,6 @@ from robustify.base.errors import AuthorisationError, Notice
 from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
-from robustify.reading.loaders.open_file import NamedSet
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
 from robustify.restricted.terms import accepted, copied_sets
 
@@ -72,16 +71,7 @@ def require_ordinary_files(
     _refuse(name, [*_signs(items, list(files), list(names)), *_copy_signs((), ids)])
 
 
-def by_name(source: Source) -> NamedSet:
-    """Load a public set by its name in a harness. Raise `AuthorisationError` before anything is fetched if the name, or a
-    name in the files of its task, is that of a restricted set, and the errors of `load_named`."""
-    from robustify.models.folder import cache_folder
-    from robustify.reading.harness import load_named
-
-    return load_named(source, _require_unrestricted, cache_folder(None))
-
-
-def _require_unrestricted(name: str, words: Iterable[str], files: Iterable[Path]) -> None:
+def require_unrestricted(name: str, words: Iterable[str], files: Iterable[Path]) -> None:
     """Raise `AuthorisationError` if names of data, in any spelling, or files are those of a restricted set."""
     manifests = _restricted()
     spellings = {_spelling(word) for word in words}

@@ -9,12 +9,10 @@ recorded, so that the same inputs give the same bytes.
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-
-from pydantic import ValidationError
 
 from robustify.base import files
 from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError
@@ -23,6 +21,7 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item, item_row
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.result import State, Summary, read
+from robustify.reading.guard import Guard
 from robustify.runs import stored
 from robustify.runs.seal import is_restricted, require_seal
 from robustify.runs.stored import json_file, split_items
@@ -30,7 +29,6 @@ from robustify.runs.stored import json_file, split_items
 if TYPE_CHECKING:
     import pandas as pd
 
-    from robustify.restricted.disclosure.released import Released
 
 MANIFEST = "run.json"
 _WRITING = ".run.writing"
@@ -60,10 +58,12 @@ def looks_column(model: str) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """Finished run on disk. `manifest` is the parsed `run.json`. Other files are read on demand, each only once."""
+    """Finished run on disk. `manifest` is the parsed `run.json`. Other files are read on demand, each only once.
+    The `guard` sees all items."""
 
     folder: Path
     manifest: Mapping[str, Any]
+    guard: Guard = field(repr=False, compare=False)
 
     @property
     def restricted(self) -> bool:
@@ -81,20 +81,7 @@ class Run:
     @property
     def state(self) -> State:
         """State of the run, from its summary or its released page."""
-        return self.released.state if self.restricted else self.summary.state
-
-    @property
-    def released(self) -> "Released":
-        """Released summary of a restricted run, from `summary.json`. Raises `DataError` if the file has another format."""
-        from robustify.restricted.disclosure.released import Released
-
-        path = self.folder / "summary.json"
-        try:
-            return Released.model_validate(json_file(path))
-        except ValidationError:
-            raise DataError(
-                f"{path} was not written by this version of robustify. Run the same command again."
-            ) from None
+        return stored.released_state(self.folder / "summary.json") if self.restricted else self.summary.state
 
     @cached_property
     def answers(self) -> Answers:
@@ -128,14 +115,14 @@ class Run:
     def require_ordinary(self) -> None:
         """Raise `AuthorisationError` if the items are those of a set whose terms were accepted after the run."""
         for name in self.split_files:
-            next(split_items(self.folder / name), None)
+            next(split_items(self.folder / name, self.guard), None)
 
     @property
     def items(self) -> tuple[Item, ...] | None:
         """Items of a public run in the order in which they were asked, or None if the folder has no item texts."""
         if not self.holds_text:
             return None
-        items = [item for name in self.split_files for item in split_items(self.folder / name)]
+        items = [item for name in self.split_files for item in split_items(self.folder / name, self.guard)]
         if len({item.id for item in items}) != len(items):
             raise DataError(
                 f"{self.folder}: an item is in two split files. Restore them or run the audit again."
@@ -185,7 +172,7 @@ class Run:
 _INTERRUPTED = "If a run was interrupted, give its command again: the cache keeps what models answered."
 
 
-def open_run(folder: Path) -> Run:
+def open_run(folder: Path, guard: Guard) -> Run:
     """Open the run in a folder. Raise `UsageError` if there is no finished run, `DataError` if `run.json` has another
     format, and `AuthorisationError` if the seal of a restricted run is invalid, or the key to verify it is missing."""
     if not folder.is_dir():
@@ -205,7 +192,7 @@ def open_run(folder: Path) -> Run:
         raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None
     if is_restricted(manifest):
         require_seal(folder, manifest)
-    return Run(folder, manifest)
+    return Run(folder, manifest, guard)
 
 
 @contextlib.contextmanager
@@ -242,15 +229,15 @@ def refuse_foreign(folder: Path) -> None:
         raise ResourceError(f"{folder} contains {len(others)} files but no {MANIFEST}; {expected}")
 
 
-def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item]) -> None:
+def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item], guard: Guard) -> None:
     """Raise `UsageError` if a folder contains a run of another benchmark. Its name differs, or its data have
     another digest and none of these items. Items without known text cannot differ."""
     try:
-        run = Run(folder, json_file(folder / MANIFEST))
+        run = Run(folder, json_file(folder / MANIFEST), guard)
         there, data = run.manifest["config"]["name"], run.manifest["data"]
         edited = data.get("sha256") != digest and run.holds_text
         known = {(item.stem, frozenset(item.choices)) for item in items if edited}
-        others = (one for part in run.split_files for one in split_items(folder / part))
+        others = (one for part in run.split_files for one in split_items(folder / part, guard))
         shares = not known or any((one.stem, frozenset(one.choices)) in known for one in others)
     except (DataError, KeyError, TypeError, AttributeError):
         # A damaged run is replaced.

@@ -16,7 +16,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, create_model
 from robustify.base.errors import DataError, ItemError
 from robustify.base.files import original
 from robustify.items.item import MOST, Item
+from robustify.judging.summary.result import State
 from robustify.judging.summary.screened import CUES, CueCode
+from robustify.reading.guard import Guard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,6 +106,7 @@ RESTRICTED, PUBLIC = (
 )
 """Models of the required parts of `run.json`. A file without one of them is refused."""
 OBJECT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
+_STATE: TypeAdapter[State] = TypeAdapter(State)
 
 
 def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
@@ -123,19 +126,25 @@ def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
         raise damaged(path, f"invalid in line {number}") from None
 
 
-def split_items(path: Path) -> Iterator[Item]:
+def split_items(path: Path, guard: Guard) -> Iterator[Item]:
     """Yield the items of a run's split file, or nothing if the file does not exist. Raise `AuthorisationError` if they
     are of a restricted set whose terms were accepted after the run."""
-    from robustify.restricted.recognition import refuse_copy
-
     if not path.is_file():
         return
     try:
         items = [Item(**{**row, "choices": tuple(row["choices"])}) for row in rows(path, _ITEM)]
     except (ItemError, TypeError):
         raise damaged(path, "contains an invalid item") from None
-    refuse_copy(str(path), items)
+    guard.refuse_copy(str(path), items)
     yield from items
+
+
+def released_state(path: Path) -> State:
+    """Return the state of a restricted run from its released page. Raise `DataError` if it is not a state."""
+    try:
+        return _STATE.validate_python(json_file(path)["state"])
+    except (ValueError, KeyError, TypeError):
+        raise damaged(path, "is not a released page") from None
 
 
 def json_file(path: Path) -> Any:

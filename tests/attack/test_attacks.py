@@ -15,11 +15,12 @@ from robustify.items.views import VIEWS
 from robustify.judging.accuracy import score_model
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.pipeline.restricted_folder import publish
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.released import FINE, Released
 from robustify.restricted.ids import item_id
+from robustify.restricted.restricted_folder import publish
 from robustify.runs.run import open_run
+from robustify.wings import GUARD
 from tests.attack.reconstruction import KEPT, Facts, Known, another, exact_facts, facts, settled, together
 from tests.support import restricted_run, restricted_set
 from tests.support.refusals import refused
@@ -192,12 +193,12 @@ def test_three_releases_leave_every_item_open_because_the_record_refuses_two(
     # The control, without the record: two pages give one item away, and three give both.
     assert reconstructed(found[:2], whole) == [7]
     assert reconstructed(found, whole) == [7, 50]
-    publish(open_run(whole.folder / "out" / "run"), tmp_path / "whole")
+    publish(open_run(whole.folder / "out" / "run", GUARD), tmp_path / "whole")
     for lab in found[1:]:
         with refused(4, "by fewer than 10"):
-            publish(open_run(lab.folder / "out" / "run"), tmp_path / lab.folder.name)
+            publish(open_run(lab.folder / "out" / "run", GUARD), tmp_path / lab.folder.name)
         assert not (tmp_path / lab.folder.name).exists()
     assert reconstructed([whole], whole) == []
     # What was published is published again at no cost.
-    publish(open_run(whole.folder / "out" / "run"), tmp_path / "again")
+    publish(open_run(whole.folder / "out" / "run", GUARD), tmp_path / "again")
     assert restricted_run.files(tmp_path / "again") == restricted_run.files(tmp_path / "whole")

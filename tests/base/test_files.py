@@ -16,6 +16,7 @@ from robustify.judging.judgement import Judgement
 from robustify.judging.screen.consensus import Verdicts
 from robustify.judging.summary.result import Summary, read
 from robustify.pipeline.public import write_verdicts
+from robustify.reading.guard import UNGUARDED
 from robustify.report import render
 from robustify.runs.run import Run
 from tests.support.trees import filled
@@ -35,7 +36,7 @@ def test_formula_like_ids_and_topics_are_quoted_in_verdicts_csv_and_read_back(tm
     with path.open(encoding="utf-8", newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r\n\uff1d")]
-    assert Run(tmp_path, {"files": {"kept.jsonl": ""}}).topics == topics
+    assert Run(tmp_path, {"files": {"kept.jsonl": ""}}, UNGUARDED).topics == topics
 
 
 def test_a_hostile_topic_is_words_in_a_public_report() -> None:

@@ -8,6 +8,7 @@ import pytest
 from robustify.report.compare import compared, comparison_html
 from robustify.report.dashboard import dashboard_html
 from robustify.runs.run import EXPLORER, Run
+from robustify.wings import GUARD
 from tests.browser.conftest import AXE, PHONE, Open
 from tests.report.test_dashboard import lab
 
@@ -65,7 +66,7 @@ def test_a_link_of_the_to_do_list_opens_the_fold_that_it_points_to(run: Run, ope
 def test_runs_beside_one_another_fit_and_are_silent(
     run: Run, open_page: Open, tmp_path: Path, settings: str
 ) -> None:
-    (tmp_path / "c.html").write_text(comparison_html(compared([run.folder] * 3)), encoding="utf-8")
+    (tmp_path / "c.html").write_text(comparison_html(compared([run.folder] * 3, GUARD)), encoding="utf-8")
     page = open_page(tmp_path / "c.html", **SETTINGS[settings])
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     page.click("summary:has(+ #numbers-0-1)")
@@ -75,7 +76,7 @@ def test_runs_beside_one_another_fit_and_are_silent(
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_many_runs_fit_on_a_page(run: Run, open_page: Open, tmp_path: Path, settings: str) -> None:
     folder = lab(tmp_path / "lab", run)
-    (folder / "d.html").write_text(dashboard_html(folder, folder / "d.html"), encoding="utf-8")
+    (folder / "d.html").write_text(dashboard_html(folder, folder / "d.html", GUARD), encoding="utf-8")
     page = open_page(folder / "d.html", bypass_csp=True, **SETTINGS[settings])
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     assert page.locator("#runs tbody tr").count() == 8

@@ -12,6 +12,7 @@ from robustify.cli import runs
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.models import forecast
 from robustify.pipeline import config, steps
+from robustify.wings import wings
 from tests.support.fake_scorer import fake_models, finds
 
 HEAD = ("Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer", "Category")
@@ -111,14 +112,14 @@ def test_init_writes_a_config_that_runs(robustify, cooking: Path) -> None:
     ended = robustify("init", "cooking.csv")
     assert (ended.code, ended.out) == (0, "cooking.yaml\n"), ended.err
     assert "Next, read the config" in ended.err
-    settings = config.load(Path("cooking.yaml"))
+    settings = config.load(Path("cooking.yaml"), wings().adapters)
     assert (settings.sensitivity, settings.models, settings.asking.mode) == ("public", (), "text")
     assert settings.data[0].fields.key == "Correct Answer"
     assert sum(line.lstrip().startswith("#") for line in Path("cooking.yaml").read_text().split("\n")) >= 6
     assert robustify("cooking.yaml", "-o", "out").code in DONE
     assert robustify("init", "cooking.csv").code == 2, "a config that is there is not replaced unasked"
     assert robustify("init", "cooking.csv", "--force", "-o", "sub.yaml", "-m", "gemma3-270m", "-q").err == ""
-    assert config.load(Path("sub.yaml")).voters == ("gemma3-270m",)
+    assert config.load(Path("sub.yaml"), wings().adapters).voters == ("gemma3-270m",)
 
 
 # ---- validate ----

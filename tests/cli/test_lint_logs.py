@@ -24,6 +24,7 @@ from robustify.judging.lint.findings import Finding, log_findings
 from robustify.judging.lint.log_rules import LOG_RULES
 from robustify.pipeline.linted_logs import as_log
 from robustify.reading.logs import is_log
+from robustify.wings import GUARD
 
 LOG = "samples_house.jsonl"
 ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L019"}
@@ -31,7 +32,7 @@ ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L01
 
 
 def found_in(paths: list[Path]) -> list[Finding]:
-    logs = [as_log(str(path), {}, certain=False) for path in paths]
+    logs = [as_log(str(path), {}, GUARD, certain=False) for path in paths]
     return log_findings([log for log in logs if log], LOG_RULES)
 
 

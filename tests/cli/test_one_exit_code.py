@@ -13,6 +13,7 @@ from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import AUDIT, read
 from robustify.runs.run import Run, open_run
 from robustify.runs.state import exit_code
+from robustify.wings import GUARD
 from tests.support.exported_run import made_run, renewed
 from tests.support.page_text import text_of_page
 
@@ -82,7 +83,7 @@ def test_the_same_run_judged_by_other_limits_exits_by_its_state(robustify, made:
     config = json.loads((made.folder / "run.json").read_text())["config"]
     assert config["limits"]["min_items"] <= made.summary.splits.all
     done = robustify("judge", made.folder, "-o", tmp_path / "again", "--criterion", "majority", "--json")
-    again = open_run(tmp_path / "again")
+    again = open_run(tmp_path / "again", GUARD)
     assert done.code == exit_code(again.state)
     assert (again.folder / "lm_eval_tasks").exists() == (again.state != "failed")
     strict = robustify(

@@ -10,6 +10,7 @@ from robustify.base.errors import RobustifyError
 from robustify.cli import cli
 from robustify.export.mending import mended, write_set
 from robustify.items.item import Item
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.command import invoked
 
@@ -72,7 +73,7 @@ def test_the_diff_has_the_rows_that_mend_would_write_and_leaves_the_file_alone(t
     done = invoked("lint", file, "--fix", "--diff")
     assert not done.return_value
     assert file.read_bytes() == before
-    write_set(mended(load(Source(path=str(file))).items, 0).items, out)
+    write_set(mended(load(Source(path=str(file)), UNGUARDED).items, 0).items, out)
     added = [line[1:] for line in done.stdout.splitlines() if line.startswith("+{")]
     changed = [line for line in out.read_text().splitlines() if line not in before.decode().splitlines()]
     assert added == changed

@@ -10,6 +10,7 @@ from robustify.composing.candidates import read_candidates
 from robustify.composing.pool import OWN, Candidate, make_pool, make_pools, same_form, unify_typography
 from robustify.items.item import Item
 from robustify.reading.loaders import Source
+from robustify.wings import GUARD
 
 ITEMS = [
     Item("q1", "Which colour has a ripe lemon?", ("yellow", "blue"), 0),
@@ -21,7 +22,7 @@ LEMON = ITEMS[0].stem
 
 def _read(path: Path, text: str, *columns: str) -> list[list[tuple[str, str]]]:
     path.write_text(text)
-    found, _ = read_candidates(ITEMS, [Source(path=str(path))], columns)
+    found, _ = read_candidates(ITEMS, [Source(path=str(path))], GUARD, columns)
     return [[(one.text, one.writer) for one in of] for of in found]
 
 
@@ -65,7 +66,7 @@ def test_an_id_decides_only_where_the_question_does_not(tmp_path: Path) -> None:
     )
     found = [[text for text, _ in of] for of in _read(tmp_path / "a.jsonl", rows)]
     assert found == [["by question", "edited"], ["for twins"], ["by both", "for twins"]]
-    assert read_candidates(ITEMS, [Source(path=str(tmp_path / "a.jsonl"))])[1] == {"a.jsonl": 1}
+    assert read_candidates(ITEMS, [Source(path=str(tmp_path / "a.jsonl"))], GUARD)[1] == {"a.jsonl": 1}
 
 
 @pytest.mark.parametrize(

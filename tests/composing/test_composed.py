@@ -17,6 +17,7 @@ from robustify.composing.choosing import Choosing, Composition
 from robustify.composing.pool import Candidate, Pool, make_pool
 from robustify.items.item import Item
 from robustify.pipeline import by_meaning
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, sheet
 
@@ -76,7 +77,9 @@ def _mend(data: Path, out: Path, *more: object, fails: str = "") -> dict[str, An
 
 def _texts(path: Path) -> list[tuple[str, str, list[str]]]:
     """ID, key, and sorted options of each item of a file."""
-    return [(i.id, i.choices[i.key], sorted(i.choices)) for i in load(Source(path=str(path))).items]
+    return [
+        (i.id, i.choices[i.key], sorted(i.choices)) for i in load(Source(path=str(path)), UNGUARDED).items
+    ]
 
 
 def test_requests_are_filled_and_read_back_by_the_same_command(quick: None, tmp_path: Path) -> None:
@@ -114,7 +117,7 @@ def test_items_without_candidates_or_bound_to_their_order_stay_as_they_are(
     (tmp_path / "more.jsonl").write_text(json.dumps({"id": "one", "candidate": "Wool"}) + "\n")
     tree = _mend(data, tmp_path / "out", "--pool", tmp_path / "more.jsonl")
     assert tree["left_as_they_were"] == ["all", "stem", "same"]
-    found = {i.id: i for i in load(Source(path=str(tmp_path / "out" / "composed.jsonl"))).items}
+    found = {i.id: i for i in load(Source(path=str(tmp_path / "out" / "composed.jsonl")), UNGUARDED).items}
     assert len(found) == 13
     assert [(found[i.id].choices, found[i.id].key) for i in stay[:2]] == [
         (i.choices, i.key) for i in stay[:2]

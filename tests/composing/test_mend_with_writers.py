@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from robustify.base.errors import RobustifyError
 from robustify.cli import cli
 from robustify.composing import candidate_checks
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load, notes
 from tests.composing.test_composed import _items, _no_encoder, _write, quick
 from tests.composing.test_writers import chat
@@ -57,7 +58,7 @@ def test_a_set_without_a_pool_is_written_reviewed_and_composed_again(data: Path,
         assert first["consulted"]["writer"]["replies"] == N
         page = (tmp_path / "one" / "report.html").read_text()
         assert f"Nobody reviewed {3 * N} of the chosen candidates, in {N} items." in page
-        bench = load(Source(path=str(tmp_path / "one" / "composed.jsonl")))
+        bench = load(Source(path=str(tmp_path / "one" / "composed.jsonl")), UNGUARDED)
         assert [note for note in notes(bench) if "nobody" in note] == [
             f"{N} items with options that nobody reviewed (`unreviewed`)"
         ]

@@ -26,10 +26,12 @@ from robustify.freeform.questions import convert_item
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import listed_credit
 from robustify.pipeline.from_logs import import_logs
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run
 from robustify.runs.stored import split_items
+from robustify.wings import GUARD
 from tests.support.exported_run import lines, made_run, made_up
 from tests.support.fake_archives import openeval
 from tests.support.fake_logs import boxes, jsonl
@@ -53,7 +55,7 @@ def test_datasets_loads_the_folder_with_every_item(folder: Path, run: Run, tmp_p
     assert tuple(loaded) == SPLITS
     for split in SPLITS:
         theirs = [Item(**{**row, "choices": tuple(row["choices"])}) for row in loaded[split]]
-        assert theirs == list(split_items(run.folder / f"{split}.jsonl"))
+        assert theirs == list(split_items(run.folder / f"{split}.jsonl", GUARD))
 
 
 def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run, tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_no_length_rule_pays_in_the_balanced_subset(tmp_path: Path) -> None:
     items = items_with(400, longest=0.4)
     plain = made_run(tmp_path, items)
     export_dataset(plain, tmp_path / "out", kept=True)
-    kept = load(Source(path=str(tmp_path / "out" / "balanced.parquet"))).items
+    kept = load(Source(path=str(tmp_path / "out" / "balanced.parquet")), UNGUARDED).items
     assert 150 < len(kept) < 300
     assert {item.id for item in kept} < {item.id for item in items}
     for name, credit in listed_credit(items, ["longest_answer"]).items():
@@ -117,7 +119,7 @@ def test_a_set_too_small_for_the_scorer_and_one_without_a_cue_are_exported(tmp_p
     ]
     run = made_run(tmp_path / "alike", alike)
     export_dataset(run, tmp_path / "b", kept=True)
-    kept = load(Source(path=str(tmp_path / "b" / "balanced.parquet"))).items
+    kept = load(Source(path=str(tmp_path / "b" / "balanced.parquet")), UNGUARDED).items
     for name, credit in listed_credit(kept, ["longest_answer", "shortest_answer"]).items():
         assert credit.mean() == pytest.approx(0.25), name
     assert len(kept) > 180
@@ -125,7 +127,7 @@ def test_a_set_too_small_for_the_scorer_and_one_without_a_cue_are_exported(tmp_p
 
 def test_an_evil_name_ends_no_block(run: Run, tmp_path: Path) -> None:
     config = {**run.manifest["config"], "name": "x\n---\nlicense: mit\n# <script>"}
-    evil = Run(run.folder, {**run.manifest, "config": config, "signature": "s```\nevil"})
+    evil = Run(run.folder, {**run.manifest, "config": config, "signature": "s```\nevil"}, run.guard)
     export_dataset(evil, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
     _, front, body = card.split("---\n", 2)
@@ -145,7 +147,7 @@ def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None
 def test_with_choices_the_output_is_the_letter_of_the_key(run: Run, tmp_path: Path) -> None:
     export_instruct(run, tmp_path / "out")
     assert WARNING in (tmp_path / "out" / "README.md").read_text()
-    items = list(split_items(run.folder / "kept.jsonl"))
+    items = list(split_items(run.folder / "kept.jsonl", GUARD))
     fields, texts = (lines(tmp_path / "out" / f"{name}.jsonl") for name in ("instruct", "mistral"))
     assert [f["id"] for f in fields] == [t["id"] for t in texts] == [i.id for i in items]
     for item, field, text in zip(items, fields, texts, strict=True):
@@ -161,7 +163,7 @@ def test_without_choices_there_is_no_input_and_what_cannot_be_asked_is_counted(
     run: Run, tmp_path: Path
 ) -> None:
     export_instruct(run, tmp_path / "out", form="free", split="cloze")
-    items = {i.id: i for i in split_items(run.folder / "cloze.jsonl")}
+    items = {i.id: i for i in split_items(run.folder / "cloze.jsonl", GUARD)}
     asked = {name for name, item in items.items() if not convert_item(item).excluded_reason}
     fields = lines(tmp_path / "out" / "instruct.jsonl")
     assert {f["id"] for f in fields} == asked
@@ -196,7 +198,7 @@ REPLIES = {"alpha": ["A", "B", "C", "D", "A", "B"], "beta": ["A", "A", "not sure
 @pytest.fixture
 def imported(tmp_path: Path) -> Run:
     (archive,) = openeval(tmp_path, boxes(), REPLIES)
-    return import_logs([LogPath(archive)], tmp_path / "run")
+    return import_logs([LogPath(archive)], tmp_path / "run", GUARD)
 
 
 def test_answers_are_written_for_py_irt_and_as_a_matrix(imported: Run, tmp_path: Path) -> None:
@@ -223,9 +225,9 @@ def test_a_run_without_the_full_question_and_a_restricted_run_are_refused(
         for model in ("one", "two")
         for i in range(40)
     ]
-    other = import_logs([LogPath(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "other")
+    other = import_logs([LogPath(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "other", GUARD)
     with pytest.raises(DataError, match="no model was asked the full question"):
         export_responses(other, tmp_path / "irt")
     with pytest.raises(AuthorisationError, match="restricted run"):
-        export_responses(open_run(restricted / "out" / "run"), tmp_path / "irt")
+        export_responses(open_run(restricted / "out" / "run", GUARD), tmp_path / "irt")
     assert not (tmp_path / "irt").exists()

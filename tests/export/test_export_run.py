@@ -17,9 +17,11 @@ from robustify.export.dataset import export_dataset, export_instruct
 from robustify.export.tasks import MODULE, export_inspect, export_lm_eval
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import rejudge
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
@@ -43,7 +45,12 @@ def test_white_space_leaves_options_by_decision_only_and_is_mentioned(tmp_path: 
         assert done.exit_code == 0
         assert f"60 items of this run: white space at the ends of options {says}" in done.output
         paths = [path for path in out.rglob("*kept*") if path.suffix in (".jsonl", ".parquet")]
-        held = [i for path in paths if "free" not in path.name for i in load(Source(path=str(path))).items]
+        held = [
+            i
+            for path in paths
+            if "free" not in path.name
+            for i in load(Source(path=str(path)), UNGUARDED).items
+        ]
         assert held
         assert all((item.trimmed().choices == item.choices) == bool(more) for item in held)
 
@@ -77,7 +84,7 @@ def test_a_run_that_does_not_say_that_it_is_public_is_refused_whatever_is_asked(
     config = {**run.manifest["config"], "sensitivity": label}
     for kept in (False, True):
         with pytest.raises(AuthorisationError, match="is a restricted run") as refused:
-            export(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "out", kept)
+            export(Run(run.folder, {**run.manifest, "config": config}, run.guard), tmp_path / "out", kept)
         assert refused.value.exit_code == 4
     assert not (tmp_path / "out").exists()
 
@@ -89,7 +96,7 @@ def test_a_run_without_text_is_refused(tmp_path: Path, export: Export) -> None:
         for m in ("one", "two")
         for at in range(40)
     ]
-    blind = import_logs([LogPath(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "run")
+    blind = import_logs([LogPath(jsonl(tmp_path / "picks.jsonl", rows))], tmp_path / "run", GUARD)
     with pytest.raises(DataError, match="does not contain the text of its items"):
         export(blind, tmp_path / "out", True)
     assert not (tmp_path / "out").exists()
@@ -119,7 +126,7 @@ def test_a_run_that_was_changed_since_is_refused(tmp_path: Path, run: Run, expor
     with (copy / name).open("a") as file:
         file.write("\n")
     with pytest.raises(DataError, match=rf"{name} is missing or was changed after the run"):
-        export(open_run(copy), tmp_path / "out")
+        export(open_run(copy, GUARD), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -22,6 +22,7 @@ from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run
 from robustify.runs.stored import split_items
+from robustify.wings import GUARD
 from tests.support.exported_run import lines, made_up
 from tests.support.trees import measured
 
@@ -120,7 +121,7 @@ def free_sayings(rows: Sequence[dict[str, Any]]) -> list[list[Any]]:
 @pytest.fixture(scope="module")
 def told(folder: Path, run: Run, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What real inspect-ai made of the exported tasks: plain, shuffled, without question, in words."""
-    items = list(split_items(run.folder / "kept.jsonl"))
+    items = list(split_items(run.folder / "kept.jsonl", GUARD))
     says, blind = sayings(items), sayings(items, blind=True)
     kept = {"file": str(folder / "kept.py"), "task": "kept"}
     free = {"file": str(folder / "kept_free.py"), "task": "kept_free"}
@@ -165,10 +166,10 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     told: list[dict[str, Any]], run: Run, tmp_path: Path, at: int, view: str
 ) -> None:
     log = told[at]
-    items = {i.id: i for i in split_items(run.folder / "kept.jsonl")}
+    items = {i.id: i for i in split_items(run.folder / "kept.jsonl", GUARD)}
     picks = wanted(list(items.values()))
     given = LogPath(Path(log["log"]), view="choices_only" if view == "choices_only" else None)
-    back = import_logs([given], tmp_path / "back", data=[run.folder / "kept.jsonl"])
+    back = import_logs([given], tmp_path / "back", GUARD, data=[run.folder / "kept.jsonl"])
     rows = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == "mockllm/model"}
     assert {name: row["pick"] for name, row in rows.items()} == picks
     assert {row["view"] for row in rows.values()} == {view}

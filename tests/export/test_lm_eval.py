@@ -22,9 +22,11 @@ from robustify.export.writing import Heading
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own
 from robustify.items.views import NO_PASSAGE, View, template
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from robustify.runs.run import write_items
 from robustify.runs.stored import split_items
+from robustify.wings import GUARD
 from tests.support.exported_run import made_up
 from tools.tasks import BY_HAND, ROOT, TEMPLATES, write_demo_tasks, write_templates
 from tools.tasks import FOLDER as TASK_FOLDER
@@ -136,9 +138,9 @@ def test_a_run_that_hid_the_passage_has_a_task_that_hides_it_too(tmp_path: Path)
         for at in range(3)
     ]  # fmt: skip
     write_items(tmp_path / "kept.jsonl", [*items, *KEPT])
-    kept = list(split_items(tmp_path / "kept.jsonl"))
+    kept = list(split_items(tmp_path / "kept.jsonl", GUARD))
     assert [item.question for item in kept[:3]] == [item.question for item in items]
-    again = load(Source(path=str(tmp_path / "kept.jsonl"))).items
+    again = load(Source(path=str(tmp_path / "kept.jsonl")), UNGUARDED).items
     assert [(i.stem, i.question) for i in again] == [(i.stem, i.question) for i in kept]
     write_tasks(tmp_path / "tasks", HEADING, {"kept": kept, "cloze": kept}, "passage")
     tree = yaml.safe_load((tmp_path / "tasks" / "demo_benign_kept_choices_only.yaml").read_text())

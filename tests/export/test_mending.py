@@ -12,6 +12,7 @@ from robustify.base.texts import bare
 from robustify.cli import cli
 from robustify.composing.pool import typed_plainly
 from robustify.items.item import Item
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 
 
@@ -39,7 +40,7 @@ def _mend(data: Path, out: Path, *more: str) -> tuple[int, str]:
 def test_options_move_with_their_key_and_no_text_changes(tmp_path: Path, name: str) -> None:
     items = _sums(60)
     code, _ = _mend(_write(tmp_path / "sums.jsonl", items), tmp_path / name)
-    back = load(Source(path=str(tmp_path / name))).items
+    back = load(Source(path=str(tmp_path / name)), UNGUARDED).items
     assert code == 0
     assert [(i.id, i.stem, sorted(i.choices), i.choices[i.key]) for i in back] == [
         (i.id, i.stem, sorted(i.choices), i.choices[i.key]) for i in items
@@ -55,7 +56,7 @@ def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: P
     code, said = _mend(data, tmp_path / name)
     assert code == 0
     assert "white space taken off the ends of options: 3 items" in said
-    back = load(Source(path=str(tmp_path / name))).items
+    back = load(Source(path=str(tmp_path / name)), UNGUARDED).items
     assert [sorted(i.choices) for i in back[:1]] == [["200", "207", "a  b"]]
     assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because of the carry"]
 
@@ -72,7 +73,7 @@ def test_characters_that_look_the_same_become_plain_and_are_counted(
     items = [replace(i, choices=(marked, *odd)) for i in _sums(3)]
     same = Item("same", "Which?", ("a\u00a0b", "c\u00a0d"), 0)
     code, said = _mend(_write(tmp_path / "a.jsonl", [*items, same]), tmp_path / "m.jsonl", "--json")
-    back = load(Source(path=str(tmp_path / "m.jsonl"))).items
+    back = load(Source(path=str(tmp_path / "m.jsonl")), UNGUARDED).items
     assert (code, json.loads(said)["plain"]) == (0, 3)
     assert {i.choices[i.key] for i in back[:3]} == {plain}
     assert odd[1] in back[0].choices
@@ -87,7 +88,7 @@ def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> N
         Item("stem", "Why is option B wrong?", ("Too hot", "Too cold"), 0),
     ]
     code, said = _mend(_write(tmp_path / "a.jsonl", [*_sums(20), *bound]), tmp_path / "m.jsonl", "--json")
-    back = {i.id: i.choices for i in load(Source(path=str(tmp_path / "m.jsonl"))).items}
+    back = {i.id: i.choices for i in load(Source(path=str(tmp_path / "m.jsonl")), UNGUARDED).items}
     assert code == 0
     assert all(back[i.id] == i.choices for i in bound)
     assert [one["item"] for one in json.loads(said)["in_place"]] == ["both", "all", "stem"]
@@ -145,7 +146,7 @@ def test_no_cell_of_a_csv_begins_like_a_formula_and_all_read_back(tmp_path: Path
         with (tmp_path / out).open(encoding="utf-8", newline="") as file:
             cells = [cell for row in csv.reader(file) for cell in row]
         assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\uff1d")]
-        back = load(Source(path=str(tmp_path / out))).items
+        back = load(Source(path=str(tmp_path / out)), UNGUARDED).items
         told = [
             [(i.id, i.stem, sorted(i.choices), i.choices[i.key], i.topic) for i in of] for of in (back, items)
         ]
@@ -155,4 +156,7 @@ def test_no_cell_of_a_csv_begins_like_a_formula_and_all_read_back(tmp_path: Path
 def test_the_quotes_of_other_authors_are_text(tmp_path: Path) -> None:
     rows = "".join(f"Which form has {n} letters?,'-ing' form {n},'=x {n},A\n" for n in range(3))
     (tmp_path / "a.csv").write_text(f"Question,Option A,Option B,Correct Answer\n{rows}")
-    assert load(Source(path=str(tmp_path / "a.csv"))).items[0].choices == ("'-ing' form 0", "'=x 0")
+    assert load(Source(path=str(tmp_path / "a.csv")), UNGUARDED).items[0].choices == (
+        "'-ing' form 0",
+        "'=x 0",
+    )

@@ -14,6 +14,7 @@ from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.sarif import export_sarif
 from robustify.report.explaining import explained
 from robustify.runs.run import Run, open_run, write_items
+from robustify.wings import GUARD
 from tests.support.command import invoked
 from tests.support.exported_run import made_up
 
@@ -52,7 +53,7 @@ def test_other_bytes_than_those_audited_are_refused(run: Run, tmp_path: Path) ->
 def test_a_restricted_run_has_no_findings(run: Run, tmp_path: Path) -> None:
     config = {**run.manifest["config"], "sensitivity": "restricted"}
     with pytest.raises(AuthorisationError):
-        export_sarif(Run(run.folder, {**run.manifest, "config": config}), tmp_path / "x.sarif", [])
+        export_sarif(Run(run.folder, {**run.manifest, "config": config}, run.guard), tmp_path / "x.sarif", [])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,9 @@ def test_files_of_one_name_keep_their_folders(tmp_path: Path, monkeypatch: pytes
     config = "name: two\nsensitivity: public\ndata: [a/items.jsonl, b/items.jsonl]\n"
     Path("c.yaml").write_text(config)
     invoked("run", "c.yaml", "-o", "run")
-    export_sarif(open_run(Path("run")), Path("x.sarif"), [Path("a/items.jsonl"), Path("b/items.jsonl")])
+    export_sarif(
+        open_run(Path("run"), GUARD), Path("x.sarif"), [Path("a/items.jsonl"), Path("b/items.jsonl")]
+    )
     results = json.loads(Path("x.sarif").read_text("utf-8"))["runs"][0]["results"]
     places = [
         one["locations"][0]["physicalLocation"] for one in results if one["ruleId"].startswith("defect/")

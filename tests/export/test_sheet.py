@@ -8,7 +8,9 @@ import pytest
 
 from robustify.base.errors import UsageError
 from robustify.export.sheet import FILES, find, read_answers, table, write_sheet
+from robustify.reading.guard import UNGUARDED
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tests.support.exported_run import made_run
 from tests.support.refusals import refused
 
@@ -54,7 +56,7 @@ def test_every_fact_stands_where_the_sheet_says_and_changes_with_it(tmp_path: Pa
             held = json.loads((run.folder / file).read_text())
             held[part][name] = value
             (run.folder / file).write_text(json.dumps(held))
-    sheet(Run(run.folder, run.manifest), tmp_path / "again")
+    sheet(Run(run.folder, run.manifest, run.guard), tmp_path / "again")
     for name in FILES:
         text = (tmp_path / "again" / name).read_text(encoding="utf-8")
         assert [number for number in ("4321", "1234") if number not in text] == [], name
@@ -100,7 +102,7 @@ def test_no_item_of_a_restricted_set_is_taken_as_an_example(tmp_path: Path) -> N
 
 
 def test_prompts_are_quoted_only_if_they_are_those_of_the_run(tmp_path: Path) -> None:
-    run = open_run(Path(__file__).parents[2] / "results" / "benign_demo")
+    run = open_run(Path(__file__).parents[2] / "results" / "benign_demo", GUARD)
     prompts = sheet(run, tmp_path / "sheet")["prompts"]
     assert set(prompts) == set(run.manifest["templates"])
     other = {**run.manifest, "templates": dict.fromkeys(run.manifest["templates"], "0" * 64)}
@@ -108,4 +110,4 @@ def test_prompts_are_quoted_only_if_they_are_those_of_the_run(tmp_path: Path) ->
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text(json.dumps(other))
     (tmp_path / "run" / "summary.json").write_text(json.dumps(held))
-    assert sheet(Run(tmp_path / "run", other), tmp_path / "again")["prompts"] == {}
+    assert sheet(Run(tmp_path / "run", other, UNGUARDED), tmp_path / "again")["prompts"] == {}

@@ -12,6 +12,7 @@ from robustify.cli.free import free
 from robustify.freeform.schema import FORMAT_TYPES, GradeResult, grade_from
 from robustify.items.prompt_templates import every_template
 from robustify.items.views import VIEWS, names, template
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.jsonl import read_jsonl
 from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import QUESTIONS, SHOWN, run
@@ -256,7 +257,7 @@ def test_every_prompt_of_a_run_is_listed_and_shown_for_an_item_of_the_user(tmp_p
         assert "warm" not in shown, prompt
     asked = {
         (r.context, r.continuation)
-        for r in template("full").requests(load(Source(path=str(items))).items[1], (0, 1))
+        for r in template("full").requests(load(Source(path=str(items)), UNGUARDED).items[1], (0, 1))
     }
     command = ("templates", "full/mmlu-v1", "--items", items, "--item")
     told = json.loads(run(*command, "q2", "--json").stdout)["texts"]

@@ -21,6 +21,7 @@ from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.reading.reply_structures import require_packages
 from robustify.runs.run import Run, open_run, write_items
+from robustify.wings import GUARD, wings
 from tests.support import files
 from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import FakeScorer, finds
@@ -93,7 +94,9 @@ def run_of(folder: Path, free: str | None) -> Run:
         "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
         f"limits: {{min_kept: 1}}\nscreen: {{criterion: unanimous}}\n{block}"
     )
-    return steps.robustify(configs.load(folder / "boxes.yaml"), folder / "out", folder / "cache")
+    return steps.robustify(
+        configs.load(folder / "boxes.yaml", wings().adapters), folder / "out", folder / "cache", wings()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +137,9 @@ def test_the_forecast_counts_what_is_asked_in_words(rules_alone: Run, tmp_path: 
     told, source = {}, rules_alone.folder.parent
     for block in ("", "free: {models: [one], limit: 5}\n"):
         (source / "told.yaml").write_text((source / "boxes.yaml").read_text().partition("free:")[0] + block)
-        found = steps.foretold(configs.load(source / "told.yaml"), tmp_path / "new", source / "cache")
+        found = steps.foretold(
+            configs.load(source / "told.yaml", wings().adapters), tmp_path / "new", source / "cache", wings()
+        )
         told[block] = {need.model: need.requests for need in found.needs}
     before, after = told.values()
     assert {name: after[name] - before[name] for name in after} == {"one": 5, "two": 0}
@@ -182,7 +187,7 @@ def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
     assert (entry(run)["all"]["n"], told.judges, told.judge_status) == (22, ("big",), "uncalibrated")
     assert entry(run, "free_by_judge")["all"]["value"] == pytest.approx(3 / 22)
     assert "127.0.0.1" not in (run.folder / "run.json").read_text()
-    kept = configs.with_models(configs.load(tmp_path / "boxes.yaml"), ["one"])
+    kept = configs.with_models(configs.load(tmp_path / "boxes.yaml", wings().adapters), ["one"])
     assert kept.free.judge.base_url == "http://127.0.0.1:9/v1"
     asked = Writing.asked_in_words
     with pytest.MonkeyPatch.context() as patch:
@@ -196,7 +201,9 @@ def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
 def test_judging_and_printing_again_keep_the_grades_to_the_byte(rules_alone: Run, tmp_path: Path) -> None:
     before = files(rules_alone.folder)
     assert files(steps.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
-    other = steps.rejudge(open_run(rules_alone.folder), {"screen.criterion": "majority"}, tmp_path / "other")
+    other = steps.rejudge(
+        open_run(rules_alone.folder, GUARD), {"screen.criterion": "majority"}, tmp_path / "other"
+    )
     assert entry(other)["all"] == entry(rules_alone)["all"]
 
 
@@ -268,7 +275,7 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
             "name": "boxes", "sensitivity": "public", "data": str(tmp_path / "items.jsonl"), "models": [settings],
             "asking": {"views": ["choices_only", "full"], "orders": 1}, "free": {}, "limits": {"min_kept": 1},
         }  # fmt: skip
-        run = steps.robustify(configs.parse(tree, "c.yaml"), tmp_path / "out", tmp_path / "cache")
+        run = steps.robustify(configs.parse(tree, "c.yaml"), tmp_path / "out", tmp_path / "cache", wings())
     assert entry(run, "free_coverage", "toy")["all"]["n"] == 5
     assert {line["answer"].split()[0] for line in run.free.lines} == {"echo"}
 

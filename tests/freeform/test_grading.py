@@ -13,6 +13,7 @@ from robustify.freeform.grade.graders import grade_answer, grade_answers
 from robustify.freeform.questions import convert_item
 from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, Nugget
 from robustify.models.replies import Replies
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
 
@@ -148,7 +149,7 @@ REAL = [
 def by_rules(path: Path) -> tuple[int, int]:
     """How many keys are not right and how many other options are, each given as the answer and graded by rules."""
     rules, keys, others = FreeSettings(mode="deterministic"), [], []
-    for item in load(Source(path=str(path), skip_bad=True)).items:
+    for item in load(Source(path=str(path), skip_bad=True), UNGUARDED).items:
         free = convert_item(item)
         if free.excluded_reason:
             continue

@@ -10,9 +10,10 @@ import yaml
 
 from robustify.gate.check import examine
 from robustify.models.engines.cache import Cache
-from robustify.pipeline.restricted_folder import publish
 from robustify.restricted import ids
+from robustify.restricted.restricted_folder import publish
 from robustify.runs.run import open_run
+from robustify.wings import GUARD
 from tests.gate.repo import rules_of, scan
 
 # Keys.
@@ -56,7 +57,7 @@ def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(
     restricted: Path, tmp_path: Path
 ) -> None:
     folder = restricted / "out" / "run"
-    publish(open_run(folder), tmp_path / "public")
+    publish(open_run(folder, GUARD), tmp_path / "public")
     ledger = Path(f"{os.environ['ROBUSTIFY_KEY_FILE']}.releases").read_bytes()
     assert ledger.count(b"\n") > 1
     assert "RBG404" in rules_of(ledger)

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import ModelError, UsageError
+from robustify.base.files import cache_folder
 from robustify.models import downloads
 from robustify.models.downloads import locate, pull_model
-from robustify.models.folder import cache_folder, model_info, models_folder
+from robustify.models.folder import model_info, models_folder
 from robustify.models.names import ENCODER, KNOWN, EmbeddedModel, Hub, Wheel, parse_reference
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 

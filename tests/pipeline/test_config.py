@@ -4,6 +4,7 @@ import pytest
 
 from robustify.base.errors import UsageError
 from robustify.pipeline import config as configs
+from robustify.wings import wings
 
 PLAIN = "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [smollm2-135m, gemma3-270m]\n"
 
@@ -15,12 +16,12 @@ def write(folder: Path, text: str, name: str = "c.yaml") -> Path:
 
 def faults(folder: Path, text: str) -> list[str]:
     with pytest.raises(UsageError) as error:
-        configs.load(write(folder, text))
+        configs.load(write(folder, text), wings().adapters)
     return list(error.value.lines)
 
 
 def test_a_short_config_is_whole(tmp_path: Path) -> None:
-    config = configs.load(write(tmp_path, PLAIN))
+    config = configs.load(write(tmp_path, PLAIN), wings().adapters)
     assert config.voters == ("smollm2-135m", "gemma3-270m")
     assert config.data[0].path == str(tmp_path / "items.jsonl")
     assert (config.screen.criterion, config.screen.mode, config.asking.rotations) == ("fdr", "letter", "all")
@@ -37,7 +38,7 @@ def test_a_short_config_is_whole(tmp_path: Path) -> None:
 )
 def test_one_mode_holds_for_all_that_names_none(tmp_path: Path, asking: str, screen: str, modes) -> None:
     config = configs.load(
-        write(tmp_path, PLAIN + asking + screen + "alternatives: [{criterion: majority}]\n")
+        write(tmp_path, PLAIN + asking + screen + "alternatives: [{criterion: majority}]\n"), wings().adapters
     )
     assert (config.asking.mode, config.screen.mode, config.alternatives[0].mode) == modes[:3]
     assert config.asking.views[2] == modes[3]
@@ -53,7 +54,9 @@ def test_a_model_votes_once(tmp_path: Path, models: str) -> None:
 
 def test_extends_is_overridden_key_by_key(tmp_path: Path) -> None:
     write(tmp_path, PLAIN + "screen: {criterion: majority, mode: text}\n", "base.yaml")
-    config = configs.load(write(tmp_path, "extends: base.yaml\nname: other\nscreen: {mode: letter}\n"))
+    config = configs.load(
+        write(tmp_path, "extends: base.yaml\nname: other\nscreen: {mode: letter}\n"), wings().adapters
+    )
     assert (config.name, config.screen.criterion, config.screen.mode) == ("other", "majority", "letter")
 
 
@@ -61,7 +64,7 @@ def test_a_variable_that_is_not_set_is_named(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv("NOWHERE", raising=False)
     assert "$NOWHERE is not set" in faults(tmp_path, PLAIN.replace("items.jsonl", "$NOWHERE/items.jsonl"))[0]
     monkeypatch.setenv("NOWHERE", str(tmp_path))
-    assert configs.load(tmp_path / "c.yaml").data[0].path == f"{tmp_path}/items.jsonl"
+    assert configs.load(tmp_path / "c.yaml", wings().adapters).data[0].path == f"{tmp_path}/items.jsonl"
 
 
 def test_a_scalar_of_yaml_that_is_no_text_is_refused_where_text_is_expected(tmp_path: Path) -> None:
@@ -76,12 +79,14 @@ def test_configs_that_extend_many_are_refused_before_they_multiply(tmp_path: Pat
     for i in range(1, 20):
         write(tmp_path, f"extends: [c{i - 1}.yaml, c{i - 1}.yaml]\n", f"c{i}.yaml")
     with pytest.raises(UsageError, match="is file 33 of a chain"):
-        configs.load(tmp_path / "c19.yaml")
+        configs.load(tmp_path / "c19.yaml", wings().adapters)
 
 
 def test_a_model_gets_its_name_from_where_it_lies(tmp_path: Path) -> None:
     listed = "[hf:owner/name@rev, ./m, {model: /a/b.gguf}, {model: 'x y', role: under_test}]"
-    config = configs.load(write(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", listed)))
+    config = configs.load(
+        write(tmp_path, PLAIN.replace("[smollm2-135m, gemma3-270m]", listed)), wings().adapters
+    )
     assert [(m.name, m.reference, m.role) for m in config.models] == [
         ("name", "hf:owner/name@rev", "voter"),
         ("m", "./m", "voter"),
@@ -91,7 +96,7 @@ def test_a_model_gets_its_name_from_where_it_lies(tmp_path: Path) -> None:
 
 
 def test_models_of_the_command_line_replace_the_config_s(tmp_path: Path) -> None:
-    config = configs.load(write(tmp_path, PLAIN))
+    config = configs.load(write(tmp_path, PLAIN), wings().adapters)
     chosen = configs.with_models(config, ["gemma3-270m", "some/folder/tiny"], "cuda:0")
     assert chosen.voters == ("gemma3-270m", "tiny")
     assert {m.device for m in chosen.models} == {"cuda:0"}
@@ -99,7 +104,7 @@ def test_models_of_the_command_line_replace_the_config_s(tmp_path: Path) -> None
 
 
 def test_a_model_at_a_server_is_named_with_its_address(tmp_path: Path) -> None:
-    config = configs.load(write(tmp_path, PLAIN))
+    config = configs.load(write(tmp_path, PLAIN), wings().adapters)
     url = "http://127.0.0.1:8000/v1"
     chosen = configs.with_models(config, [f"meta-llama/Llama-3.3-70B=openai:{url}", "gemma3-270m"])
     served = chosen.models[0]
@@ -110,6 +115,6 @@ def test_a_model_at_a_server_is_named_with_its_address(tmp_path: Path) -> None:
     )
     assert served.base_url == url
     listed = PLAIN.replace("[smollm2-135m, gemma3-270m]", f"['gpt=openai:{url}']")
-    assert configs.load(write(tmp_path, listed)).models[0].reference == "openai|gpt|gpt"
+    assert configs.load(write(tmp_path, listed), wings().adapters).models[0].reference == "openai|gpt|gpt"
     with pytest.raises(UsageError, match=r"--models: models\[0\]"):
         configs.with_models(config, ["gpt=openai:nowhere"])

@@ -11,6 +11,7 @@ import pytest
 from robustify.base.errors import AuthorisationError
 from robustify.pipeline import config as configs
 from robustify.pipeline.steps import policy_for
+from robustify.wings import wings
 
 FOLDER = Path(__file__).parents[2] / "configs"
 ALL = sorted(FOLDER.glob("*.yaml"))
@@ -43,18 +44,18 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("nowhere")
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_every_config_loads(path: Path) -> None:
-    config = configs.load(path)
+    config = configs.load(path, wings().adapters)
     assert config.data
     assert re.fullmatch(r"[a-z0-9-]+", config.name)
     if config.sensitivity != "public":
         with pytest.raises(AuthorisationError):
-            policy_for(config)
+            policy_for(config, wings())
 
 
 @pytest.mark.usefixtures("nowhere")
 @pytest.mark.parametrize("name", SETS)
 def test_a_set_of_the_field_is_screened_by_the_three_voters_of_d4_beside_an_older_model(name: str) -> None:
-    config = configs.load(configs.find_config(name))
+    config = configs.load(configs.find_config(name), wings().adapters)
     assert config.sensitivity == "public"
     assert config.voters == ("llama-3.3-70b", "llama-4-scout", "olmo-2-32b")
     assert [m.name for m in config.models if m.role == "under_test"] == ["llama-2-70b"]
@@ -68,9 +69,9 @@ def test_where_the_models_lie_is_needed_by_nothing_that_asks_no_model(
     path = tmp_path / "mine.yaml"
     path.write_text("extends: demo_benign.yaml\nmodels: [{name: big, model: $ROBUSTIFY_MODELS/Llama}]\n")
     monkeypatch.delenv("ROBUSTIFY_MODELS", raising=False)
-    assert configs.load(path).models[0].reference == "$ROBUSTIFY_MODELS/Llama"
+    assert configs.load(path, wings().adapters).models[0].reference == "$ROBUSTIFY_MODELS/Llama"
     monkeypatch.setenv("ROBUSTIFY_MODELS", "here")
-    assert configs.load(path).models[0].reference == "here/Llama"
+    assert configs.load(path, wings().adapters).models[0].reference == "here/Llama"
 
 
 @pytest.mark.parametrize("name", [name for name, n in SETS.items() if n is not None])

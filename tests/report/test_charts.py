@@ -10,7 +10,7 @@ from robustify.items.views import VIEWS, names, prompt_sources, template
 from robustify.judging.summary.result import Summary
 from robustify.report import render
 from robustify.report.charts import charts
-from robustify.report.released_page import write_released
+from robustify.restricted.disclosure.released_page import write_released
 from tests.report.test_advice import edited
 from tests.support.released import released
 

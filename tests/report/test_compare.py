@@ -20,6 +20,7 @@ from robustify.judging.stats.tests import independent_difference, paired_differe
 from robustify.report.compare import compared, comparison_html, comparison_lines
 from robustify.report.compare.change import FROM_CUT
 from robustify.runs.run import Run, open_run, write_items
+from robustify.wings import GUARD
 from tests.export.test_dataset import WORDS
 from tests.support.exported_run import imported_run, made_run, made_up, renewed, voted
 from tests.support.page_text import text_of_page
@@ -42,7 +43,7 @@ def answered(folder: Path, model: str, right: Callable[[int], bool], first: int 
 
 
 def test_a_run_is_as_itself_which_is_no_test(run: Run) -> None:
-    found = compared([run.folder, run.folder])
+    found = compared([run.folder, run.folder], GUARD)
     (pair,) = found.tree()["pairs"]
     n = run.summary.tree()["splits"]["flagged"]
     assert n > 0
@@ -58,7 +59,7 @@ def test_what_moved_is_counted_and_named_with_both_verdicts(run: Run, tmp_path: 
     other = made_run(tmp_path, None)
     path = other.folder / "verdicts.csv"
     path.write_text(path.read_text().replace(",kept,", ",flagged,", 3))
-    found = compared([run.folder, renewed(other.folder, "verdicts.csv").folder])
+    found = compared([run.folder, renewed(other.folder, "verdicts.csv").folder], GUARD)
     (pair,) = found.tree()["pairs"]
     n = run.summary.tree()["splits"]["flagged"]
     assert pair["moved"] == {"kept -> flagged": 3}
@@ -100,7 +101,7 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(
     before = enumerate(made_up(60 + MORE))
     after = [mended(at, item) for at, item in before if mend != "dropped" or not clue(at)]
     now = imported_run(tmp_path / "b", after, lambda _, i: {"choices_only": (i.key + 1) % i.k}, "one", "two")
-    (pair,) = compared([unmended.folder, now.folder]).pairs
+    (pair,) = compared([unmended.folder, now.folder], GUARD).pairs
     assert len(pair.items) == len(after)
     if mend != "dropped":
         assert pair.says("mended") == "30 of 30 flagged items mended, 0 newly flagged"
@@ -131,7 +132,7 @@ def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Pat
         )
         assert done.exit_code in (0, 7), done.output
         runs.append(tmp_path / name)
-    found = compared(runs)
+    found = compared(runs, GUARD)
     (pair,) = found.pairs
     assert pair.reader.paired
     assert (pair.reader.number, pair.reader.first.n, pair.reader.changed) == ("reader", 120, True)
@@ -152,7 +153,7 @@ def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Pat
 def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) -> None:
     """Item by item, runs of exchangeable voters differed with p <= 0.05 in 10 to 32 of 60 pairs."""
     other = made_run(tmp_path, overrides={"screen.criterion": "fdr", "screen.fdr": 0.3})
-    found = compared([run.folder, other.folder])
+    found = compared([run.folder, other.folder], GUARD)
     by_cut = [c for c in found.changes if c.number in FROM_CUT]
     assert by_cut
     assert all(c.difference.ci is None and c.p is None and c.p_holm is None for c in by_cut)
@@ -163,14 +164,14 @@ def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) ->
 def test_runs_that_hid_different_parts_are_marked(run: Run, tmp_path: Path) -> None:
     words = "the screens hid different parts of the items (question and passage)"
     folders = [run.folder, made_run(tmp_path, overrides={"hidden": "passage"}).folder]
-    assert compared([run.folder, run.folder]).pairs[0].says("warning") == ""
+    assert compared([run.folder, run.folder], GUARD).pairs[0].says("warning") == ""
     assert words in CliRunner().invoke(cli, ["compare", *map(str, folders)]).output
-    assert words in text_of_page(comparison_html(compared(folders)))
+    assert words in text_of_page(comparison_html(compared(folders, GUARD)))
 
 
 def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path: Path) -> None:
     items = [Item(item.id, f"{at} {item.stem}", item.choices[::-1], 0) for at, item in enumerate(made_up())]
-    (pair,) = compared([run.folder, made_run(tmp_path, items).folder]).tree()["pairs"]
+    (pair,) = compared([run.folder, made_run(tmp_path, items).folder], GUARD).tree()["pairs"]
     assert pair["why_not"] == "no item is in both"
 
 
@@ -184,7 +185,7 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 
 def test_a_base_and_its_tuned_form_are_paired_by_item(forms: tuple[Run, Run]) -> None:
     base, tuned = forms
-    found = compared([base.folder, tuned.folder])
+    found = compared([base.folder, tuned.folder], GUARD)
     (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
     one, two = (np.array([at % 3 == 0 or at % m == 0 for at in range(60)]) * 1.0 for m in (99, 2))
     expected = paired_difference(two, one, numbered_groups(base.items or ()))
@@ -225,30 +226,30 @@ def test_looks_are_compared_item_by_item_also_of_a_model_named_item(tmp_path: Pa
         )
     even = looking(tmp_path / "even", items, "item", 0.4, 0.0, 1)
     led = looking(tmp_path / "led", items, "item", 0.4, 0.9, 2)
-    (change,) = (c for c in compared([even.folder, led.folder]).changes if c.number == "looks")
+    (change,) = (c for c in compared([even.folder, led.folder], GUARD).changes if c.number == "looks")
     assert change.paired
     assert change.label == "item, owed to looks, claimed or not, all"
     owed = [run.summary.models["item"].looks.value for run in (even, led)]
     assert [change.first.value, change.second.value] == pytest.approx(owed, abs=1e-4)
     assert change.difference.value == pytest.approx(owed[1] - owed[0], abs=1e-4)
     assert (change.changed, change.degraded) == (True, True)
-    assert "points" in "\n".join(comparison_lines(compared([even.folder, led.folder])))
+    assert "points" in "\n".join(comparison_lines(compared([even.folder, led.folder], GUARD)))
     # On other items, the summaries alone are compared, and a run on a part of the items is compared on that part.
     few = looking(tmp_path / "few", items[:200], "item", 0.4, 0.9, 2)
-    (part,) = (c for c in compared([led.folder, few.folder]).changes if c.number == "looks")
+    (part,) = (c for c in compared([led.folder, few.folder], GUARD).changes if c.number == "looks")
     assert (part.paired, part.difference.n) == (True, 200)
     others = [
         replace(item, id=f"x{item.id}", stem=f"New {item.stem}", choices=tuple(f"{c}!" for c in item.choices))
         for item in items
     ]
     alone = looking(tmp_path / "alone", others, "item", 0.4, 0.9, 2)
-    (apart,) = (c for c in compared([even.folder, alone.folder]).changes if c.number == "looks")
+    (apart,) = (c for c in compared([even.folder, alone.folder], GUARD).changes if c.number == "looks")
     assert not apart.paired
 
 
 def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run], tmp_path: Path) -> None:
     one, two = forms[0], answered(tmp_path / "b", "base", lambda at: at % 3 != 0, first=60)
-    found = compared([one.folder, two.folder])
+    found = compared([one.folder, two.folder], GUARD)
     assert found.pairs[0].why_not == "no item is in both"
     (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
     newcombe = independent_difference(40, 60, 20, 60)
@@ -260,12 +261,12 @@ def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run
 
 def test_the_page_is_silent_escaped_and_the_same_twice(forms: tuple[Run, Run]) -> None:
     base, tuned = forms
-    page = comparison_html(compared([base.folder, tuned.folder, base.folder]))
+    page = comparison_html(compared([base.folder, tuned.folder, base.folder], GUARD))
     assert not re.search(r"<script|https?://(?!www.w3.org)|<b>", page)
     assert "&lt;b&gt;tuned&lt;/b&gt;" in page
     assert all(f'id="{anchor}"' in page for anchor in re.findall(r'href="#([^"]+)"', page))
     assert max(len(line.split()) for line in re.findall(r'<p class="verdict[^>]*>(.*?)</p>', page)) <= 20
-    assert page == comparison_html(compared([base.folder, tuned.folder, base.folder]))
+    assert page == comparison_html(compared([base.folder, tuned.folder, base.folder], GUARD))
 
 
 def test_the_command_prints_lines_or_one_object_and_writes_the_page(run: Run, tmp_path: Path) -> None:
@@ -293,20 +294,20 @@ def test_an_alert_tells_what_is_worse_in_the_last_run(tmp_path: Path) -> None:
     runner = CliRunner()
     assert runner.invoke(cli, ["compare", *alert[:2]]).exit_code == 0
     assert runner.invoke(cli, ["compare", *reversed(alert[:2]), "--alert"]).exit_code == 0
-    worse = compared([many.folder, few.folder]).degraded
+    worse = compared([many.folder, few.folder], GUARD).degraded
     assert len(worse) == 1
     assert worse[0].startswith("m, full question, all: changed, ")
     ended = runner.invoke(cli, ["compare", *alert], standalone_mode=False)
     assert getattr(ended.exception, "exit_code", None) == 7
     # With three runs, the last is compared with the first.
-    assert compared([many.folder, few.folder, many.folder]).degraded == []
+    assert compared([many.folder, few.folder, many.folder], GUARD).degraded == []
     state(many, "passed")
-    again = state(open_run(shutil.copytree(many.folder, tmp_path / "again")), "failed")
-    assert compared([many.folder, again.folder]).degraded == ["the audit passed, and now failed"]
-    assert compared([again.folder, many.folder]).degraded == []
+    again = state(open_run(shutil.copytree(many.folder, tmp_path / "again"), GUARD), "failed")
+    assert compared([many.folder, again.folder], GUARD).degraded == ["the audit passed, and now failed"]
+    assert compared([again.folder, many.folder], GUARD).degraded == []
 
 
 def test_other_orders_of_the_options_are_no_edits(run: Run, tmp_path: Path) -> None:
     turned = [replace(item, choices=item.choices[::-1], key=item.k - 1 - item.key) for item in made_up()]
-    (pair,) = compared([run.folder, made_run(tmp_path, turned).folder]).pairs
+    (pair,) = compared([run.folder, made_run(tmp_path, turned).folder], GUARD).pairs
     assert (len(pair.items), pair.edited) == (60, [])

@@ -14,6 +14,7 @@ from robustify.cli import cli
 from robustify.pipeline.steps import rejudge
 from robustify.report.dashboard import dashboard_html
 from robustify.runs.run import Run
+from robustify.wings import GUARD
 from tests.support.exported_run import made_run
 from tests.support.page_text import text_of_page
 
@@ -44,7 +45,7 @@ def rows(page: str, caption: str) -> list[list[str]]:
 
 
 def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Path) -> None:
-    page = dashboard_html(folder, folder / "dashboard.html")
+    page = dashboard_html(folder, folder / "dashboard.html", GUARD)
     dates = ["2027-01-15", "2026-03-04", "2026-02-03", "2026-01-02"]
     assert [row[3] for row in rows(page, "All runs")][::2] == dates
     assert [row[5] for row in rows(page, "All runs")][::2] == ["1-of-2", "unanimous", "majority", "unanimous"]
@@ -53,13 +54,13 @@ def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Pat
     assert "left out" not in text_of_page(page)
     assert all((folder / link.replace("%3C", "<").replace("%3E", ">")).is_file() for link in links)
     assert not re.search(r"<script|https?://(?!www.w3.org)|<b>", page)
-    assert page == dashboard_html(folder, folder / "dashboard.html")
-    elsewhere = dashboard_html(folder, folder.parent / "page" / "d.html")
+    assert page == dashboard_html(folder, folder / "dashboard.html", GUARD)
+    elsewhere = dashboard_html(folder, folder.parent / "page" / "d.html", GUARD)
     assert 'href="../lab/2026-01-02-run/report.html"' in elsewhere
 
 
 def test_verdicts_are_whole_and_the_reader_is_drawn_for_each_run(folder: Path) -> None:
-    page = dashboard_html(folder, folder / "dashboard.html")
+    page = dashboard_html(folder, folder / "dashboard.html", GUARD)
     assert not [row[4] for row in rows(page, "All runs") if "\u2026" in row[4] or len(row[4]) < 20]
     trend = page.partition("Reader without questions, by run")[2]
     assert trend.count('<rect class="bar"') == 4
@@ -76,7 +77,7 @@ def test_what_cannot_be_read_is_counted_and_named(folder: Path) -> None:
         file.write(" ")
     (odd / "not-ours").mkdir()
     (odd / "not-ours" / "summary.json").write_text(json.dumps({"models": 3}))
-    page = dashboard_html(odd, odd / "dashboard.html")
+    page = dashboard_html(odd, odd / "dashboard.html", GUARD)
     assert sorted(row[0] for row in rows(page, "Left out")) == ["changed"]
     assert {row[0] for row in rows(page, "All runs")} == {"whole"}
 

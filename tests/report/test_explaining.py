@@ -119,4 +119,4 @@ def test_without_an_item_every_flagged_item_has_its_line_its_cue_and_a_mend(run:
 def test_a_changed_file_is_refused(run: Run) -> None:
     files = {**run.manifest["files"], EVIDENCE: "0" * 64}
     with pytest.raises(DataError, match="was changed after the run"):
-        explained(Run(run.folder, {**run.manifest, "files": files}), "i5")
+        explained(Run(run.folder, {**run.manifest, "files": files}, run.guard), "i5")

@@ -16,6 +16,7 @@ from robustify.reading.logs import LogPath
 from robustify.report.advice import grounds
 from robustify.report.opening import closing, opening, report_tree
 from robustify.runs.run import Run
+from robustify.wings import GUARD
 from tests.support.fake_logs import jsonl, lm_eval_row, sheet
 
 N, N_UNFIT = 60, 12
@@ -56,7 +57,7 @@ def imported(folder: Path, **kinds: dict[str, bool]) -> Run:
         LogPath(jsonl(folder / model / "samples_gates.jsonl", rows(kind, seed)))
         for seed, (model, kind) in enumerate(kinds.items())
     ]
-    return import_logs(logs, folder / "run")
+    return import_logs(logs, folder / "run", GUARD)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,9 @@ def test_a_log_that_states_no_accuracy_has_a_cloze_score_and_no_sentence_on_it(t
         {name: cell for name, cell in row.items() if name not in ("acc", "acc_norm", "metrics")}
         for row in rows(CLOZE_TASK)
     ]
-    run = import_logs([LogPath(jsonl(tmp_path / "tiny" / "samples_gates.jsonl", bare))], tmp_path / "run")
+    run = import_logs(
+        [LogPath(jsonl(tmp_path / "tiny" / "samples_gates.jsonl", bare))], tmp_path / "run", GUARD
+    )
     (quote,) = opening(run.summary).quotes
     assert (quote.view, quote.logged, quote.owed) == ("cloze", {}, "")
     assert quote.number is not None

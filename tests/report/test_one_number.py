@@ -16,6 +16,7 @@ from robustify.report.format import percent
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.released import rounded
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tests.support.exported_run import renewed
 from tests.support.page_text import text_of_page
 from tests.support.released import released
@@ -47,7 +48,7 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
     run = asked_by(modes, screen, tmp_path)
     found = {name: parts.all for name, parts in CHOICES_ONLY.read(run.summary).items()}
     page = text_of_page((run.folder / "report.html").read_text())
-    lines = comparison_lines(compared([run.folder, run.folder]))
+    lines = comparison_lines(compared([run.folder, run.folder], GUARD))
     (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary)])
     card = next(
         p for p in export_dataset(run, tmp_path / "card", kept=True) if p.name == "README.md"
@@ -67,8 +68,8 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
 
 
 def test_the_committed_demo_says_how_often_its_voters_are_right_without_the_question() -> None:
-    lines = comparison_lines(compared([DEMO, DEMO]))
-    page = {number.name: number.value for number in released(open_run(DEMO).summary).numbers}
+    lines = comparison_lines(compared([DEMO, DEMO], GUARD))
+    page = {number.name: number.value for number in released(open_run(DEMO, GUARD).summary).numbers}
     for name, right, cleared in zip(MODELS, RIGHT["text"], (0.3, 0.35), strict=True):
         assert any(f"{name}, choices only, all: {right} " in line for line in lines)
         assert page[f"{name}: choices only, all items"] == cleared

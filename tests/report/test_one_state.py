@@ -12,8 +12,9 @@ import pytest
 from robustify.judging.summary.result import AUDIT, State, read
 from robustify.report import render
 from robustify.report.opening import closing
-from robustify.report.released_page import released_lines
+from robustify.restricted.disclosure.released_page import released_lines
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tests.support.exported_run import made_run, renewed
 from tests.support.page_text import text_of_page
 from tests.support.released import released
@@ -126,7 +127,7 @@ def test_a_run_of_an_earlier_version_is_refused_in_a_line_and_judged_again(
         assert (refused.code, refused.err.count("\n")) == (3, 1)
         assert "robustify judge" in refused.err
     assert robustify("judge", folder).code == (7 if made.state == "failed" else 0)
-    again = open_run(folder)
+    again = open_run(folder, GUARD)
     assert again.verdicts == made.verdicts
     assert not (folder / "shortcut.jsonl").exists()
     assert read(json.loads((folder / "summary.json").read_text())) == again.summary

@@ -11,8 +11,9 @@ from robustify.report.compare import comparison_html
 from robustify.report.compare.comparing import compared
 from robustify.report.dashboard import dashboard_html
 from robustify.report.free_page import free_html
-from robustify.report.released_page import first_of_released
+from robustify.restricted.disclosure.released_page import first_of_released
 from robustify.runs.run import Run
+from robustify.wings import GUARD
 from tests.report.test_advice import Edits, edited
 from tests.report.test_free_page import free_summary
 from tests.report.test_one_state import in_state
@@ -59,7 +60,7 @@ def test_a_page_of_graded_answers_begins_with_scores_and_what_to_do(
 
 def test_a_comparison_calls_no_item_robust_and_names_the_state_of_each_run(made: Run, tmp_path: Path) -> None:
     runs = [in_state(made, tmp_path / state.replace(" ", "-"), state) for state in TONES]
-    words = text_of_page(comparison_html(compared([run.folder for run in runs])))
+    words = text_of_page(comparison_html(compared([run.folder for run in runs], GUARD)))
     heads = next(line for line in words.splitlines() if line.startswith("| Run "))
     assert heads.split(" | ")[-2:] == ["Kept", "State |"]
     for place, state in enumerate(TONES, start=1):
@@ -69,7 +70,7 @@ def test_a_comparison_calls_no_item_robust_and_names_the_state_of_each_run(made:
 
 def test_a_comparison_warns_of_two_modes_only_if_both_runs_asked(made: Run, tmp_path: Path) -> None:
     blind = made_run(tmp_path / "blind", None, view="choices_only")
-    page = text_of_page(comparison_html(compared([made.folder, blind.folder])))
+    page = text_of_page(comparison_html(compared([made.folder, blind.folder], GUARD)))
     assert "by letter in one run" not in page
 
 
@@ -87,6 +88,6 @@ def test_a_failed_run_is_nowhere_said_to_be_trusted(made: Run, tmp_path: Path) -
     folder = tmp_path / "runs"
     for state in TONES:
         in_state(made, folder / state.replace(" ", "-"), state)
-    page = dashboard_html(folder, tmp_path / "dashboard.html")
+    page = dashboard_html(folder, tmp_path / "dashboard.html", GUARD)
     badges = re.findall(r'<span class="badge">(passed|failed|not evaluated)</span>', page)
     assert sorted(set(badges)) == sorted(TONES)

@@ -13,7 +13,8 @@ import robustify as rb
 from robustify.base.errors import RobustifyError
 from robustify.base.key_file import evaluator_key
 from robustify.gate.refused_content import private_states
-from robustify.pipeline import restricted_folder, steps
+from robustify.pipeline import steps
+from robustify.restricted import restricted_folder
 from robustify.restricted.ids import item_id
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
 from tests.support import restricted_set

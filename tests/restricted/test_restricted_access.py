@@ -19,6 +19,7 @@ from robustify.restricted import access
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.terms import accepted, record_acceptance
+from robustify.wings import wings
 from tests.restricted.conftest import authorised, edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support import restricted_set
@@ -29,7 +30,7 @@ N = 40
 
 
 def ask(mock: Path, folder: Path | None = None) -> Access | None:
-    config = configs.load(mock / "mock.yaml")
+    config = configs.load(mock / "mock.yaml", wings().adapters)
     return authorised(config, folder or mock / "out" / "run")
 
 
@@ -128,17 +129,17 @@ def test_no_model_and_no_data_are_looked_at_before_the_facts(
 ) -> None:
     for name in ("check_model", "open_scorer", "load_bench"):
         monkeypatch.setattr(steps, name, lambda *_: pytest.fail("too early"))
-    config = configs.with_models(configs.load(mock / "mock.yaml"), ["smollm2-135m"])
+    config = configs.with_models(configs.load(mock / "mock.yaml", wings().adapters), ["smollm2-135m"])
     record_of(mock).unlink()
     with refused(4, "terms"):
-        steps.robustify(config, mock / "out" / "run", mock / "cache")
+        steps.robustify(config, mock / "out" / "run", mock / "cache", wings())
     assert not (mock / "out" / "run").exists()
 
 
 def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock: Path) -> None:
     (mock / "bare.yaml").write_text(f"name: bare\nsensitivity: restricted\ndata: {items_of(mock)}\n")
     with refused(4, "Write `adapter: NAME`"):
-        authorised(configs.load(mock / "bare.yaml"), mock / "out" / "run")
+        authorised(configs.load(mock / "bare.yaml", wings().adapters), mock / "out" / "run")
 
 
 def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
@@ -158,7 +159,7 @@ def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> Non
     shutil.copytree(shipped("adapters") / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
     with refused(4, "is the ID of an adapter that ships"):
-        authorised(configs.load(mock / "repo" / "study.yaml"), mock / "out" / "run")
+        authorised(configs.load(mock / "repo" / "study.yaml", wings().adapters), mock / "out" / "run")
     assert find_adapter(str(shipped("adapters") / "wmdp-bio")).manifest.id == "wmdp-bio"
 
 

@@ -11,6 +11,7 @@ from robustify.base.settings_files import shipped
 from robustify.pipeline import config as configs
 from robustify.restricted.adapters import FILE, all_adapters, find_adapter
 from robustify.restricted.terms import accepted
+from robustify.wings import wings
 from tests.restricted.conftest import edit, items_of, manifest_of
 from tests.support.command import invoked
 from tests.support.refusals import refused
@@ -44,7 +45,7 @@ def test_the_shipped_restricted_configs_load_anywhere_and_ask_for_the_terms_firs
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    config = configs.load(configs.find_config(f"wmdp_{name}"))
+    config = configs.load(configs.find_config(f"wmdp_{name}"), wings().adapters)
     assert (config.name, config.sensitivity, config.adapter) == (f"wmdp-{name}", "restricted", f"wmdp-{name}")
     done = invoked(f"wmdp_{name}.yaml")
     assert isinstance(done.exception, AuthorisationError)
@@ -119,11 +120,11 @@ def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
 def test_a_public_set_of_one_s_own_needs_its_folder(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit(mock, sensitivity="public")
     (mock / "open.yaml").write_text(f"adapter: {ADAPTER}\n")
-    (source,) = configs.load(mock / "open.yaml").data
+    (source,) = configs.load(mock / "open.yaml", wings().adapters).data
     assert Path(source.path) == items_of(mock)
     monkeypatch.delenv("ROBUSTIFY_DATA")
     with refused(2, r"\$ROBUSTIFY_DATA is not set"):
-        configs.load(mock / "open.yaml")
+        configs.load(mock / "open.yaml", wings().adapters)
 
 
 def test_a_path_is_taken_relative_to_the_config(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +132,7 @@ def test_a_path_is_taken_relative_to_the_config(mock: Path, monkeypatch: pytest.
     (mock / "deep.yaml").write_text(f"adapter: ./adapters/{ADAPTER}\n")
     (mock / "deeper.yaml").write_text(f"adapter: adapters/{ADAPTER}/manifest.yaml\n")
     for name in ("deep", "deeper"):
-        assert configs.load(mock / f"{name}.yaml").name == ADAPTER
+        assert configs.load(mock / f"{name}.yaml", wings().adapters).name == ADAPTER
 
 
 def test_broken_adapters_do_not_hide_the_others(mock: Path) -> None:

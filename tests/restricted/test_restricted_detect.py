@@ -13,10 +13,12 @@ from robustify.items.item import Item
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.pipeline.public import PublicPolicy
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from robustify.restricted.access import require_inside
 from robustify.restricted.adapters import Manifest
 from robustify.restricted.recognition import recognised, require_ordinary
+from robustify.wings import GUARD, wings
 from tests.restricted.conftest import authorised, edit, items_of, manifest_of
 from tests.support.command import invoked
 from tests.support.fake_logs import jsonl, lm_eval_row
@@ -39,7 +41,10 @@ def harmless(n: int, say: str = "") -> list[dict[str, Any]]:
 
 
 def codes(file: Path, **named: Any) -> list[str]:
-    return [sign.code for sign in recognised(load(Source(path=str(file))), [Source(path=str(file), **named)])]
+    return [
+        sign.code
+        for sign in recognised(load(Source(path=str(file)), UNGUARDED), [Source(path=str(file), **named)])
+    ]
 
 
 SPEAKS = "In view of biosecurity and the chemical weapons convention, "
@@ -110,7 +115,7 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
         case _:
             monkeypatch.setenv("ROBUSTIFY_ADAPTERS", str(mock / "gone"))
     with refused(4, "Repair or remove it"):
-        require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
+        require_ordinary(load(Source(path=str(file)), UNGUARDED), [Source(path=str(file))])
 
 
 def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) -> None:
@@ -146,8 +151,8 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
         )
 
     def loaded() -> int:
-        config = configs.load(mock / "quiz.yaml")
-        return len(steps.load_bench(PublicPolicy(config)).items)
+        config = configs.load(mock / "quiz.yaml", wings().adapters)
+        return len(steps.load_bench(PublicPolicy(config, GUARD)).items)
 
     file = public(mock, harmless(20, SPEAKS))
     vouch(file, "0" * 64)
@@ -158,7 +163,7 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
     vouch(file, told["content_sha256"])
     assert loaded() == 20
     with refused(4, "sign S5"):
-        require_ordinary(load(Source(path=str(file))), [Source(path=str(file))])
+        require_ordinary(load(Source(path=str(file)), UNGUARDED), [Source(path=str(file))])
     file.write_text(file.read_text() + "\n")
     with refused(4, "sign S5"):
         loaded()
@@ -171,7 +176,7 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
 def test_the_shipped_benign_sets_are_not_held_up() -> None:
     for file in configs.shipped().glob("data/*.jsonl"):
         if "planted" not in file.name:
-            assert recognised(load(Source(path=str(file))), [Source(path=str(file))]) == []
+            assert recognised(load(Source(path=str(file)), UNGUARDED), [Source(path=str(file))]) == []
 
 
 @pytest.mark.slow
@@ -179,7 +184,7 @@ def test_no_real_public_benchmark_file_is_held_up(data: Path, mock: Path) -> Non
     n = 0
     for file in sorted(data.rglob("*")):
         try:
-            bench = load(Source(path=str(file), skip_bad=True)) if file.is_file() else None
+            bench = load(Source(path=str(file), skip_bad=True), UNGUARDED) if file.is_file() else None
         except RobustifyError:
             continue
         if bench is not None:
@@ -204,7 +209,7 @@ HOSTS = {
 
 @pytest.fixture
 def manifest(mock: Path) -> Manifest:
-    access = authorised(configs.load(mock / "mock.yaml"), None)
+    access = authorised(configs.load(mock / "mock.yaml", wings().adapters), None)
     return access.manifest
 
 

@@ -15,8 +15,10 @@ from robustify.base.errors import AuthorisationError, DataError, GuardrailError,
 from robustify.base.key_file import evaluator_key
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
-from robustify.pipeline.restricted_folder import emit_split
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
+from robustify.restricted.disclosure.released_page import read_released
+from robustify.restricted.restricted_folder import emit_split
+from robustify.wings import wings
 from tests.support import restricted_run
 from tests.support.command import invoked
 from tests.support.refusals import refused
@@ -118,7 +120,9 @@ def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(
     public = public.rename(public.with_name("open-set"))
     monkeypatch.setenv("ROBUSTIFY_DATA", str(mock / "open" / "data"))
     (mock / "open.yaml").write_text(f"adapter: {public}\nmodels: [stub-a, stub-b]\n")
-    run = steps.robustify(configs.load(mock / "open.yaml"), mock / "open-run", mock / "cache")
+    run = steps.robustify(
+        configs.load(mock / "open.yaml", wings().adapters), mock / "open-run", mock / "cache", wings()
+    )
     assert (run.folder / "kept.jsonl").is_file()
     assert run.manifest["config"]["adapter"] == "open-set"
     assert str(mock) not in (run.folder / "run.json").read_text()
@@ -143,7 +147,7 @@ def test_a_run_keeps_its_log_and_clears_what_a_killed_one_left(
 def test_a_halted_run_says_so_and_lists_no_items(mock: Path) -> None:
     told = restricted_run.config(limits={"min_kept": 10_000})
     run = restricted_run.run(mock, mock / "out" / "run", told)
-    (guardrail,) = run.released.halting
+    (guardrail,) = read_released(run).halting
     assert set(run.manifest["files"]) == {
         "summary.json",
         "report.html",

@@ -16,6 +16,7 @@ from robustify.pipeline import public as printing
 from robustify.pipeline import steps
 from robustify.pipeline.config import Config, parse
 from robustify.runs.run import LABELS, MANIFEST, Run, beginning, open_run, run_lock, write_items, write_lines
+from robustify.wings import GUARD, wings
 from tests.support import files
 from tests.support.fake_scorer import fake_models, finds
 from tests.support.trees import measured
@@ -44,7 +45,7 @@ def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) ->
 
 
 def audit(config: Config, folder: Path) -> Run:
-    return steps.robustify(config, folder, folder / "cache")
+    return steps.robustify(config, folder, folder / "cache", wings())
 
 
 def test_a_run_holds_the_files_of_the_design_and_their_digests(config: Config, tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_a_run_is_judged_again_by_the_cloze_labels_that_it_keeps(
     run = audit(labelled, tmp_path / "out")
     labels.unlink()
     assert str(tmp_path) not in json.dumps(run.manifest["config"]["cloze"])
-    moved = open_run((tmp_path / "out").rename(tmp_path / "moved"))
+    moved = open_run((tmp_path / "out").rename(tmp_path / "moved"), GUARD)
     again = steps.rejudge(steps.rejudge(moved, {}, tmp_path / "again"), {}, tmp_path / "again")
     assert again.summary.splits.cloze == 1
     assert again.manifest == run.manifest
@@ -163,7 +164,7 @@ def test_a_failed_asking_leaves_an_earlier_run_whole(
     monkeypatch.setattr(printing, "write_report", _full_disk)
     with pytest.raises(ResourceError, match="No space left"):
         audit(config, tmp_path / "out")
-    open_run(run.folder).require_unchanged()
+    open_run(run.folder, GUARD).require_unchanged()
     assert not list(run.folder.glob(".staging-*"))
 
 
@@ -175,9 +176,9 @@ def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> 
     run = audit(config, tmp_path / "out")
     (run.folder / "run.json").unlink()
     with pytest.raises(UsageError, match=r"has no run\.json"):
-        open_run(run.folder)
+        open_run(run.folder, GUARD)
     with pytest.raises(UsageError, match="is not a folder"):
-        open_run(tmp_path / "nowhere")
+        open_run(tmp_path / "nowhere", GUARD)
 
 
 @pytest.mark.parametrize("part", ["files", "config", "models", "templates", "data", "signature"])
@@ -190,12 +191,12 @@ def test_a_manifest_edited_by_hand_is_refused(
     parts = {"files": {}, "models": {}, "templates": {}, "data": data}
     tree = {"format": 1, "config": {"name": "a", "data": []}, "signature": "a", **parts}
     (folder / "run.json").write_text(json.dumps(tree))
-    open_run(folder)
+    open_run(folder, GUARD)
     without = ({"data": {k: v for k, v in data.items() if k != name}} for name in data)
     for edit in ({part: value}, *without, {"files": {"free.jsonl": "0"}}):
         (folder / "run.json").write_text(json.dumps(tree | edit))
         with pytest.raises(DataError, match=r"run\.json is invalid; expected a run of format 1"):
-            open_run(folder)
+            open_run(folder, GUARD)
 
 
 @pytest.mark.parametrize(
@@ -267,14 +268,15 @@ def test_a_run_of_another_benchmark_is_replaced_by_force_only(
         return
     for start in (audit, steps.foretold):
         with pytest.raises(UsageError, match=f"{refusal}. Choose another folder with -o DIR, or .* --force"):
-            start(other, folder, *[folder / "cache"] * (start is steps.foretold))
+            start(other, folder, *[folder / "cache", wings()] * (start is steps.foretold))
     apart = audit(other, tmp_path / "apart")
     with pytest.raises(UsageError, match=refusal):
         steps.rejudge(apart, {}, folder)
-    assert open_run(folder).manifest == first.manifest
+    assert open_run(folder, GUARD).manifest == first.manifest
     assert steps.rejudge(apart, {}, folder, force=True).summary.benchmark.name == name
     assert (
-        steps.robustify(run("toys", *boxes("box", 8)), folder, folder / "cache", force=True).folder == folder
+        steps.robustify(run("toys", *boxes("box", 8)), folder, folder / "cache", wings(), force=True).folder
+        == folder
     )
 
 

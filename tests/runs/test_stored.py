@@ -13,6 +13,7 @@ import pytest
 
 from robustify.base.errors import DataError
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tests.conftest import Ended
 from tests.support.exported_run import made_run, renewed
 
@@ -103,7 +104,7 @@ def test_an_edited_file_of_a_run_ends_with_one_line(
 def test_an_item_may_not_be_in_two_splits(run: Run, tmp_path: Path) -> None:
     both = (run.folder / "flagged.jsonl").read_bytes() + (run.folder / "kept.jsonl").read_bytes()
     with pytest.raises(DataError, match="in two split files"):
-        _ = open_run(edited(run, tmp_path / "run", "flagged.jsonl", both)).items
+        _ = open_run(edited(run, tmp_path / "run", "flagged.jsonl", both), GUARD).items
 
 
 def test_what_a_run_wrote_is_read_as_it_is_and_only_once(run: Run) -> None:

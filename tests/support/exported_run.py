@@ -11,6 +11,7 @@ from robustify.items.item import Item
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run, write_items
+from robustify.wings import GUARD
 from tests.support.fake_logs import jsonl
 
 TOPICS = ("boxes", "Cups & jars", "=cmd|' /C x'!A0", "<b>bold</b> | pipe")
@@ -68,7 +69,7 @@ def made_run(
         _MADE[text, view] = TemporaryDirectory()
         imported_run(Path(_MADE[text, view].name), made_up(), picks, "one", "two", text=text)
     shutil.copytree(_MADE[text, view].name, folder, dirs_exist_ok=True)
-    return open_run(folder / "run")
+    return open_run(folder / "run", GUARD)
 
 
 def imported_run(
@@ -91,7 +92,7 @@ def imported_run(
     jsonl(folder / "picks.jsonl", rows)
     log, data = [LogPath(folder / "picks.jsonl")], [folder / "items.jsonl"] if text else []
     rules = {"name": "made-up", "screen.criterion": "unanimous", **(overrides or {})}
-    return import_logs(log, folder / "run", data=data, overrides=rules)
+    return import_logs(log, folder / "run", GUARD, data=data, overrides=rules)
 
 
 def renewed(folder: Path, *names: str) -> Run:
@@ -99,7 +100,7 @@ def renewed(folder: Path, *names: str) -> Run:
     tree = json.loads((folder / "run.json").read_text())
     tree["files"] |= {name: sha256(folder / name) for name in names}
     (folder / "run.json").write_text(json.dumps(tree))
-    return open_run(folder)
+    return open_run(folder, GUARD)
 
 
 def lines(path: Path) -> list[dict[str, object]]:

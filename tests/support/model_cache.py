@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from robustify.base.errors import ModelError
+from robustify.base.files import cache_folder
 from robustify.models.downloads import locate, pull_model
 from robustify.models.engines.settings import HFModel
-from robustify.models.folder import cache_folder
 
 if TYPE_CHECKING:
     from robustify.models.engines.cache import Cache

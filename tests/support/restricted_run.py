@@ -17,9 +17,11 @@ from robustify.models.engines.protocols import Logprob, Progress, no_progress
 from robustify.pipeline import steps
 from robustify.pipeline.asked import RunInput
 from robustify.pipeline.config import Config, parse
-from robustify.pipeline.restricted_folder import RestrictedPolicy
+from robustify.restricted.adapters import with_adapter
 from robustify.restricted.disclosure import record
+from robustify.restricted.restricted_folder import RestrictedPolicy
 from robustify.runs.run import Run
+from robustify.wings import wings
 from tests.support import files as files
 from tests.support import restricted_set
 from tests.support.fake_scorer import opens
@@ -54,7 +56,6 @@ class Stub:
 
 def config(**changes: Any) -> Config:
     """A config of the mock adapter with both stubs."""
-    from robustify.pipeline.config import _adapted
 
     tree: dict[str, Any] = {
         "name": "mock",
@@ -64,7 +65,7 @@ def config(**changes: Any) -> Config:
         "screen": {"criterion": "unanimous", "mode": "text"},
         **changes,
     }
-    return parse(_adapted(tree, "mock.yaml"), "mock.yaml")
+    return parse(with_adapter(tree, "mock.yaml"), "mock.yaml")
 
 
 def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **changes: Any) -> Path:
@@ -90,7 +91,7 @@ def while_asked(patch: pytest.MonkeyPatch, act: Callable[[list[Request]], object
 
 def run(folder: Path, out: Path, told: Config | None = None) -> Run:
     """The mock set, audited into this folder."""
-    return steps.robustify(told or config(), out, folder / "cache")
+    return steps.robustify(told or config(), out, folder / "cache", wings())
 
 
 @dataclass(frozen=True)

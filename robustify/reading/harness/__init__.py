@@ -10,15 +10,16 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from robustify.base.child_process import run_module
 from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError, installing
 from robustify.base.settings_files import named_set
+from robustify.reading.guard import Guard
 from robustify.reading.harness import asked_items
 from robustify.reading.harness.fetch import UNREACHABLE
 from robustify.reading.harness.task_files import code_words, task_files
@@ -41,19 +42,12 @@ _FORMS = {
 _MOST_NAMED = 3
 
 
-class Guard(Protocol):
-    """Check that raises `AuthorisationError` if words (names of data) or files are those of a sensitive set."""
-
-    def __call__(self, name: str, words: Iterable[str], files: Iterable[Path], /) -> None:
-        """Check what is about to be loaded as `name`, or was loaded."""
-
-
 def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
     """Load the set that a source names. Raise `UsageError` if the name or an option is wrong or a harness is not installed,
     `AuthorisationError` if the guard refuses it or its code is not trusted, and `DataError` if it cannot be loaded."""
     name = source.path
     harness, task = named_set(name) or ("", "")
-    guard(name, [task, *source.include_path], ())
+    guard.require_unrestricted(name, [task, *source.include_path], ())
     if not task:
         raise UsageError(f"{name}: expected {_FORMS[harness]}", code="invalid-set-name")
     module, extra, distribution = _PACKAGES[harness]
@@ -77,7 +71,9 @@ def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
     job |= {"harness": harness, "distribution": distribution}
     with tempfile.TemporaryDirectory(prefix="robustify-") as folder:
         file, facts = _load(name, job, Path(folder))
-        guard(name, [word for origin in facts["sets"] for word in origin.values()], [file])
+        guard.require_unrestricted(
+            name, [word for origin in facts["sets"] for word in origin.values()], [file]
+        )
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
         require_digest(name, digest, source.sha256)
         with file.open(encoding="utf-8") as lines:
@@ -96,7 +92,9 @@ def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
 
 def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[str, Any]:
     files = task_files(task, source.include_path, cache)
-    guard(source.path, files.words, [Path(word) for word in files.words if os.path.isfile(word)])
+    guard.require_unrestricted(
+        source.path, files.words, [Path(word) for word in files.words if os.path.isfile(word)]
+    )
     if files.code and not source.trust_task_code:
         raise _code_refused(source.path, [*files.code])
     folders = [*map(str, files.folders), *source.include_path]
@@ -124,7 +122,7 @@ def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
         defined = re.compile(rf"^(?:async )?def {re.escape(name)}\(", re.MULTILINE)
         every = sorted(Path(spec.origin).parent.rglob("*.py"))
         files = [file for file in every if defined.search(file.read_text(encoding="utf-8", errors="replace"))]
-    guard(source.path, [word for file in files for word in code_words(file)], ())
+    guard.require_unrestricted(source.path, [word for file in files for word in code_words(file)], ())
     if not source.trust_task_code:
         raise _code_refused(source.path, [str(file) for file in files] or [package])
     return {"task": task, "reads": []}

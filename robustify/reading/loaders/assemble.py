@@ -9,23 +9,25 @@ import re
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 
 from robustify.base.errors import DataError, Notice, UsageError
+from robustify.base.files import cache_folder
 from robustify.base.settings_files import name_of, named_set
 from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
+from robustify.reading.guard import Guard
 from robustify.reading.loaders.answer_keys import FORMS
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
-from robustify.reading.loaders.open_file import ByName, NamedSet, open_rows
+from robustify.reading.loaders.open_file import NamedSet, open_rows
 from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
 from robustify.reading.part_rules import PartDecision
@@ -55,19 +57,22 @@ class _Part:
     recognised: Recognised
 
 
-def load(source: Source, by_name: ByName | None = None) -> Loaded:
+def load(source: Source, guard: Guard) -> Loaded:
     """Load a benchmark from one file or folder. Raise as `load_many`."""
-    return load_many([source], by_name)
+    return load_many([source], guard)
 
 
-def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loaded:
+def load_many(
+    sources: Sequence[Source], guard: Guard, *, adapter: str | None = None, names: Iterable[str] = ()
+) -> Loaded:
     """Load one or several files as one benchmark, in the given order. MMLU, for example, has one file per subject.
 
     The benchmark takes the first name given in `sources`, or the name of the file or folder. A generated ID begins with
-    the file name, and with the folder name too if two files share a name. Sets by name are loaded by `by_name`. Raise
-    `UsageError` if it is missing, a path does not exist, a folder has no data, no row has a mapped field, or there are no
-    sources, and `DataError` if the layout is unknown, the digest differs, rows cannot become items, or two files share an
-    ID. All faults of all files are in one error.
+    the file name, and with the folder name too if two files share a name. The `guard` sees the names of sets before they
+    are fetched, and then the items, with the `adapter` and other `names` of the set. Raise `UsageError` if a path does not
+    exist, a folder has no data, no row has a mapped field, or there are no sources, `AuthorisationError` if the guard
+    refuses the set, and `DataError` if the layout is unknown, the digest differs, rows cannot become items, or two files
+    share an ID. All faults of all files are in one error.
     """
     if not sources:
         raise UsageError("no benchmark file was given. Name at least one.", code="no-file-given")
@@ -79,7 +84,7 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
     ]
     for source, base in zip(sources, names, strict=True):
         try:
-            read.append(_part(source, base, by_name))
+            read.append(_part(source, base, guard))
         except UncertainBaseError as error:  # noqa: PERF203
             read.append(error)
         except DataError as error:
@@ -89,7 +94,7 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
     for part, source, base in zip(read, sources, names, strict=False):
         if isinstance(part, _Part):
             parts.append(part)
-        elif sure and not faults and (again := _counted_alike(source, base, sure)):
+        elif sure and not faults and (again := _counted_alike(source, base, sure, guard)):
             parts.append(again)
         else:
             faults += part.lines
@@ -106,7 +111,7 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
     items = tuple(packed) if len(packed) < _MANY else packed
     path, digests = parts[0].path, [part.sha256 for part in parts]
     folder = _folder(sources[0]) or _name(sources[0])
-    return Loaded(
+    bench = Loaded(
         name=next((s.name for s in sources if s.name), _name(sources[0]) if single else folder),
         layout="+".join(dict.fromkeys(part.recognised.layout for part in parts)),
         items=items,
@@ -120,6 +125,8 @@ def load_many(sources: Sequence[Source], by_name: ByName | None = None) -> Loade
         files=files,
         recognised=tuple(part.recognised for part in parts),
     )
+    guard.require_ordinary(bench, sources, adapter, names)
+    return bench
 
 
 def _require_unique_ids(items: Sequence[Item], files: Sequence[str], lines: Sequence[int]) -> None:
@@ -140,10 +147,10 @@ def _counts_from_0(part: _Part) -> bool:
     return FORMS["index"] in part.recognised.key_forms and any(item.key == 0 for item in part.items)
 
 
-def _counted_alike(source: Source, base: str, others: Sequence[_Part]) -> _Part | None:
+def _counted_alike(source: Source, base: str, others: Sequence[_Part], guard: Guard) -> _Part | None:
     """Read a file whose keys may count from 0 or from 1, if another file with the same fields has a key that is 0."""
     fields = {} if source.fields is None else source.fields.model_dump()
-    part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base)
+    part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base, guard)
     columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}
     if not any(columns.items() <= other.recognised.fields.items() for other in others):
         return None
@@ -152,9 +159,9 @@ def _counted_alike(source: Source, base: str, others: Sequence[_Part]) -> _Part 
     return replace(part, recognised=replace(part.recognised, unread=(*part.recognised.unread, note)))
 
 
-def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
+def _part(source: Source, base: str, guard: Guard) -> _Part:
     path, mapped = Path(source.path), source.fields
-    if named := _by_name(source, by_name):
+    if named := _set_by_name(source, guard):
         opened, digest, mapped = named.table, named.sha256, named.fields or mapped
     else:
         opened, digest = open_rows(source.path, source.sha256, source.split, stream=True)
@@ -187,16 +194,13 @@ def _part(source: Source, base: str, by_name: ByName | None = None) -> _Part:
     return _Part(path, items, lines, tuple(faults), digest, recognised)
 
 
-def _by_name(source: Source, by_name: ByName | None) -> NamedSet | None:
-    """Load a set by its name, or return None for a file. Raise `UsageError` if names are not accepted."""
+def _set_by_name(source: Source, guard: Guard) -> NamedSet | None:
+    """Load a set by its name, or return None for a file."""
     if named_set(source.path) is None:
         return None
-    if by_name is None:
-        raise UsageError(
-            f"{source.path}: expected a file, because only public sets of items can be given by name",
-            code="file-expected",
-        )
-    return by_name(source)
+    from robustify.reading.harness import load_named
+
+    return load_named(source, guard, cache_folder())
 
 
 def _has_question(stem: str, start: int, ours: bool) -> bool:

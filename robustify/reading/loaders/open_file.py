@@ -11,7 +11,7 @@ import json
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,7 @@ from robustify.base.settings_files import read_yaml
 from robustify.reading import records
 from robustify.reading.loaders import special_layouts
 from robustify.reading.loaders.json_rows import document_rows, json_rows, whole_object
-from robustify.reading.loaders.loaded import FieldMap, Source
+from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import (
     Again,
     Cells,
@@ -97,10 +97,6 @@ class NamedSet(HoldsText):
     fields: FieldMap | None = None
     keyed_by: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
-
-
-ByName = Callable[[Source], NamedSet]
-"""Function that loads a set by its name, after a guard has accepted the name."""
 
 
 def open_rows(

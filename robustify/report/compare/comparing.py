@@ -22,6 +22,7 @@ from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import holm
 from robustify.judging.summary.quantity import Measured
 from robustify.judging.summary.result import Summary
+from robustify.reading.guard import Guard
 from robustify.report.compare.change import (
     FROM_CUT,
     Change,
@@ -286,9 +287,9 @@ class Comparison:
         return {"runs": runs, "pairs": [pair.tree() for pair in self.pairs]}
 
 
-def compared(folders: Sequence[Path]) -> Comparison:
+def compared(folders: Sequence[Path], guard: Guard) -> Comparison:
     """Compare runs. Raise `UsageError` if a folder is not a run, and `DataError` if a file was changed after its run."""
-    runs = tuple(map(open_run, folders))
+    runs = tuple(open_run(folder, guard) for folder in folders)
     for run in runs:
         run.require_unchanged("summary.json", VERDICTS, ANSWERS, *run.split_files)
     pairs = [_pair(first, second) for first, second in combinations(map(Side, range(len(runs)), runs), 2)]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Floats
+from robustify.base.files import cache_folder
 from robustify.items.item import Item
 from robustify.judging.readers.reader_rows import (
     MEANING_TEMPLATE,
@@ -16,7 +17,6 @@ from robustify.judging.readers.reader_rows import (
     meaning,
 )
 from robustify.models import downloads
-from robustify.models.folder import cache_folder
 from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
 
 

@@ -11,6 +11,7 @@ from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Summary, read
 from robustify.pipeline.steps import rejudge
 from robustify.runs.run import open_run
+from robustify.wings import GUARD
 from tests.support.exported_run import made_run, renewed
 
 ROOT = Path(__file__).parents[3]
@@ -38,8 +39,8 @@ def test_a_run_of_an_older_format_is_judged_again_when_its_report_is_renewed(tmp
     path.write_text(json.dumps({**json.loads(new), "format": 2}))
     renewed(run.folder, "summary.json")
     with pytest.raises(DataError, match="format 2 is not supported"):
-        _ = open_run(run.folder).summary
-    assert rejudge(open_run(run.folder), {}, run.folder).summary == read(json.loads(new))
+        _ = open_run(run.folder, GUARD).summary
+    assert rejudge(open_run(run.folder, GUARD), {}, run.folder).summary == read(json.loads(new))
 
 
 def test_the_schema_gives_the_unit_of_a_number() -> None:

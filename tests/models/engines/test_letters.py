@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from robustify.wings import wings
+
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from robustify.base.errors import ModelError, UsageError
@@ -152,9 +154,9 @@ def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_
 ) -> None:
     with stub(**CHAT) as server:
         asked = config(server, items, asking={"views": ["choices_only", "full"]})
-        run = steps.robustify(asked, tmp_path / "run", tmp_path / "cache")
+        run = steps.robustify(asked, tmp_path / "run", tmp_path / "cache", wings())
         server.bodies = []
-        again = steps.robustify(asked, tmp_path / "warm", tmp_path / "cache")
+        again = steps.robustify(asked, tmp_path / "warm", tmp_path / "cache", wings())
         assert not any("cup number" in str(body) for body in server.bodies)
     assert again.summary == run.summary
     table = pq.read_table(run.folder / "answers.parquet")

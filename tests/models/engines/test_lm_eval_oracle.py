@@ -8,6 +8,7 @@ import pytest
 
 from robustify.items.views import Request
 from robustify.models.asking import Asking, plan
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.model_cache import hf, model_folder
 
@@ -24,7 +25,7 @@ NEAR = 1e-3
 @pytest.fixture(scope="module")
 def asked(data: Path) -> list[tuple[int, Request]]:
     """(number of the asking, request): cloze and letters of real items, in their own order."""
-    items = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl"))).items[:N_ITEMS]
+    items = load(Source(path=str(data / "arc" / "ARC-Challenge-Test.jsonl")), UNGUARDED).items[:N_ITEMS]
     askings = plan(items, Asking(views=("full", "cloze"), orders=1))
     return [(i, request) for i, asking in enumerate(askings) for request in asking.requests]
 

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from robustify.wings import wings
+
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from bench.torture.runs import files_of
@@ -620,7 +622,7 @@ def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(
     with stub() as server:
         for name in ("cold", "warm"):
             asked = config(server, items, price_in=2.0, price_out=4.0)
-            run = steps.robustify(asked, tmp_path / name, tmp_path / "cache")
+            run = steps.robustify(asked, tmp_path / name, tmp_path / "cache", wings())
             server.bodies, sent = [], server.bodies
     assert not any("cup number" in str(body) for body in sent)
     assert files_of(tmp_path / "cold") == files_of(tmp_path / "warm")
@@ -641,6 +643,7 @@ def test_a_run_holds_neither_host_nor_key_and_can_be_judged_again(
             config(server, items, api_key_env="ROBUSTIFY_API_KEY", price_in=2.0, price_out=4.0),
             tmp_path / "run",
             tmp_path / "c",
+            wings(),
         )
         port = server.url.split(":")[2].split("/")[0]
     held = b"".join(p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file())
@@ -654,4 +657,4 @@ def test_one_model_under_two_names_does_not_vote_twice(tmp_path: Path, items: Pa
     with stub(lists=("toy", "alias"), root="org/toy-7b") as server:
         asked = config(server, items, models=[{}, {"name": "second", "model": "toy"}])
         with pytest.raises(UsageError, match="toy and second are the same model"):
-            steps.robustify(asked, tmp_path / "run", tmp_path / "cache")
+            steps.robustify(asked, tmp_path / "run", tmp_path / "cache", wings())

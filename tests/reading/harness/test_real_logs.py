@@ -16,6 +16,7 @@ from bench.planted_logs import HouseItem, house_items, write_jsonl
 from robustify.judging.lint.findings import Finding, log_findings
 from robustify.judging.lint.log_rules import LOG_RULES
 from robustify.pipeline.linted_logs import as_log, files_in
+from robustify.wings import GUARD
 from tests.export.test_inspect import asked
 from tests.reading.harness.test_by_name import LM_EVAL, needs_inspect, needs_lm_eval
 
@@ -148,7 +149,7 @@ def lm_eval_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def linted(paths: Sequence[Path | str]) -> list[Finding]:
-    logs = [as_log(str(path), {}, certain=True) for path in paths]
+    logs = [as_log(str(path), {}, GUARD, certain=True) for path in paths]
     return log_findings([log for log in logs if log], LOG_RULES)
 
 

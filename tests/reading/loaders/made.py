@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load
 
 Row = dict[str, object]
@@ -49,7 +50,7 @@ def table(found: Sequence[Mapping[str, object]]) -> str:
 def loaded(path: Path, content: object, **said: Any) -> Loaded:
     """Load a file with this text, or with these rows as JSON lines."""
     path.write_text(content if isinstance(content, str) else lines(content), "utf-8")  # type: ignore[arg-type]
-    return load(Source.model_validate({"path": str(path), **said}))
+    return load(Source.model_validate({"path": str(path), **said}), UNGUARDED)
 
 
 def right(found: Loaded) -> list[str]:

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from robustify.base.errors import DataError
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import FieldMap, Source, load, load_many, notes
 from tests.reading.loaders.made import Row, lines, loaded, right, table
 
@@ -54,8 +55,8 @@ def test_a_second_right_answer_is_never_a_wrong_option(tmp_path: Path, good: str
         if path.suffix == ".jsonl":
             path.write_text(lines(rows))
         with pytest.raises(DataError, match=r":3: the item has several right answers \(2"):
-            load(Source(path=str(path)))
-        aside = load(Source(path=str(path), skip_bad=True))
+            load(Source(path=str(path)), UNGUARDED)
+        aside = load(Source(path=str(path), skip_bad=True), UNGUARDED)
         assert [one.line for one in aside.quarantined] == [3, 5]
         assert right(aside) == [
             "Rome",
@@ -158,13 +159,13 @@ def test_files_of_one_quiz_count_as_those_of_them_that_show_a_0(tmp_path: Path) 
             lines([{**row, "answer": key} for row, key in zip(rows, keys, strict=True)])
         )
         sources.append(Source(path=str(tmp_path / f"{name}.jsonl")))
-    found = load_many(sources)
+    found = load_many(sources, UNGUARDED)
     assert [item.key for item in found.items][:6] == [1, 2, 1, 3, 2, 1]
     assert len(found.items) == 18
     assert sum("counted from 0" in note for note in notes(found)) == 2
     for alone in (sources[:1], [sources[0], sources[2]]):
         with pytest.raises(DataError, match="may count from 1"):
-            load_many(alone)
+            load_many(alone, UNGUARDED)
 
 
 def test_open_questions_among_items_are_set_aside_whatever_row_comes_first(tmp_path: Path) -> None:
@@ -234,7 +235,7 @@ def test_a_quiz_in_yaml_keeps_its_texts(tmp_path: Path) -> None:
         (tmp_path / "quiz.yaml").write_text(
             head + (rows if head else rows.replace("\n  ", "\n").removeprefix("  "))
         )
-        assert right(load(Source(path=str(tmp_path / "quiz.yaml")))) == ["Yes", "No", "1.50"]
+        assert right(load(Source(path=str(tmp_path / "quiz.yaml")), UNGUARDED)) == ["Yes", "No", "1.50"]
 
 
 def test_quotation_marks_and_second_answers_in_one_text_are_seen(tmp_path: Path) -> None:
@@ -279,9 +280,9 @@ def test_a_column_before_the_questions_of_a_table_without_header_is_no_question(
     file = tmp_path / "x.csv"
     file.write_text("\n".join(",".join(row) for row in rows) + "\n", "utf-8")
     with pytest.raises(DataError, match="header"):
-        load(Source(path=str(file)))
+        load(Source(path=str(file)), UNGUARDED)
     file.write_text("\n".join(",".join(row[1:]) for row in rows) + "\n", "utf-8")
-    assert right(load(Source(path=str(file)))) == [*PLACES]
+    assert right(load(Source(path=str(file)), UNGUARDED)) == [*PLACES]
 
 
 @pytest.mark.parametrize("blank", ["nan", "N/A", "\u00a0\u200b", "None"])

@@ -13,6 +13,7 @@ import pytest
 from robustify.base.errors import DataError
 from robustify.base.texts import folded
 from robustify.items.item import Item
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, describe, load
 
 MMLU = (
@@ -55,7 +56,7 @@ def manifest(data: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def opened(data: Path, file: str) -> Loaded:
-    return load(Source(path=str(data / file)))
+    return load(Source(path=str(data / file)), UNGUARDED)
 
 
 def test_every_file_of_the_manifest_that_is_no_prediction_is_accounted_for(data: Path) -> None:

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from robustify.base.errors import DataError, UsageError
 from robustify.items.item import Item
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import FieldMap, Loaded, Source, describe, load, load_many
 from robustify.reading.loaders.open_file import open_rows
 from tests.reading.loaders import made
@@ -380,7 +381,9 @@ def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Pat
     for path, new in ((part, pa.ipc.new_stream), (tmp_path / "file.arrow", pa.ipc.new_file)):
         with pa.OSFile(str(path), "wb") as out, new(out, table.schema) as writer:
             writer.write_table(table)
-    found = [load(Source(path=str(tmp_path / name))) for name in ("a.parquet", "saved", "file.arrow")]
+    found = [
+        load(Source(path=str(tmp_path / name)), UNGUARDED) for name in ("a.parquet", "saved", "file.arrow")
+    ]
     assert found[0].items == found[1].items == found[2].items
     assert (found[1].name, found[1].layout, found[1].lines) == ("saved", "fields", (1, 2, 3))
     assert found[1].sha256 == hashlib.sha256(part.read_bytes()).hexdigest()
@@ -392,7 +395,7 @@ def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path:
         {"question": "q2", "choices": {"A": "x", "B": "y", "C": None}, "answer": "A"},
     ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet"))).items] == [3, 2]
+    assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet")), UNGUARDED).items] == [3, 2]
 
 
 def test_labels_that_some_rows_have_are_left_and_those_taken_off_are_noted(read: Read) -> None:
@@ -538,7 +541,7 @@ def many(folder: Path, files: dict[str, object]) -> Loaded:
     for name, content in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(content if isinstance(content, str) else lines(content), "utf-8")
-    return load_many([Source(path=str(folder / name)) for name in files])
+    return load_many([Source(path=str(folder / name)) for name in files], UNGUARDED)
 
 
 def test_several_files_are_one_benchmark(tmp_path: Path) -> None:
@@ -562,7 +565,7 @@ def test_the_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         many(tmp_path, {name: [{**good, "answer": 9}] for name in ("a.jsonl", "b.jsonl")})
     assert [line.split(":")[0] for line in caught.value.lines] == ["a.jsonl", "b.jsonl"]
     with pytest.raises(UsageError):
-        load_many([])
+        load_many([], UNGUARDED)
 
 
 def test_defects_load_and_are_named_by_line(read: Read) -> None:
@@ -629,10 +632,10 @@ def test_items_written_in_our_own_layout_come_back_equal(tmp_path: Path, found: 
     path = tmp_path / "kept.jsonl"
     for text in (own(found), own(found).replace("\n", "\r\n"), "\ufeff" + own(found)):
         path.write_bytes(text.encode("utf-8"))
-        assert load(Source(path=str(path))).items == tuple(found)
+        assert load(Source(path=str(path)), UNGUARDED).items == tuple(found)
     rows = [json.loads(line) for line in own(found).split("\n") if line]
     path.write_bytes("".join(json.dumps(row) + "\n" for row in rows).encode("utf-8"))
-    assert load(Source(path=str(path))).items == tuple(found)
+    assert load(Source(path=str(path)), UNGUARDED).items == tuple(found)
 
 
 ASKED = [
@@ -680,7 +683,7 @@ def test_a_large_file_gives_the_same_as_a_small_one_whatever_is_read_at_once(
         monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", large)
         monkeypatch.setattr("robustify.reading.loaders.open_file._BATCH", batch)
         try:
-            one = load(source)
+            one = load(source, UNGUARDED)
         except DataError as error:
             found.append(error.lines)
             continue

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from robustify.base.errors import DataError, RobustifyError, UsageError
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load, notes
 from tests.reading.loaders.made import lines, right
 
@@ -27,7 +28,7 @@ CELLS = [list(row.values()) for row in ROWS]
 
 
 def read(path: Path, split: str | None = None) -> Loaded:
-    return load(Source(path=str(path), split=split))
+    return load(Source(path=str(path), split=split), UNGUARDED)
 
 
 def workbook(
@@ -137,7 +138,7 @@ def test_splits_of_a_folder_are_named_and_chosen(tmp_path: Path, form: str) -> N
         assert told in str(caught.value)
     assert right(read(tmp_path, names[form][1])) == RIGHT
     both = [Source(path=str(tmp_path), split=split) for split in names[form]]
-    assert len({item.id for source in both for item in load(source).items}) == 3
+    assert len({item.id for source in both for item in load(source, UNGUARDED).items}) == 3
 
 
 def test_a_folder_of_race_is_read(tmp_path: Path) -> None:

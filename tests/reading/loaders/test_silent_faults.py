@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from robustify.base.errors import DataError
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load, notes
 from tests.reading.loaders.made import Row, loaded, right, table
 from tests.support.random_files import read_random_file
@@ -201,7 +202,7 @@ def test_a_number_that_stands_for_a_class_is_read_as_the_name_of_the_class(
     ):
         stream.write_table(classed)
     for name in ("x.parquet", "x.arrow"):
-        found = load(Source(path=str(tmp_path / name)))
+        found = load(Source(path=str(tmp_path / name)), UNGUARDED)
         assert [item.key for item in found.items] == [read[n % 3] for n in range(N)]
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load, notes
 from tests.reading.loaders.made import Made, Of, Row, index, letter, lines, listed, number, table, text
 
@@ -285,7 +286,7 @@ REFUSED: dict[str, tuple[object, str, object]] = {
 def read(tmp_path: Path, content: object, **said: object) -> Loaded:
     path = tmp_path / "wild"
     path.write_text(content if isinstance(content, str) else lines(content), "utf-8")  # type: ignore[arg-type]
-    return load(Source.model_validate({"path": str(path), **said}))
+    return load(Source.model_validate({"path": str(path), **said}), UNGUARDED)
 
 
 @pytest.mark.parametrize("layout", READ)

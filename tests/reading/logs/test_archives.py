@@ -10,6 +10,7 @@ from pyarrow import Table, parquet
 
 from robustify.base.errors import DataError
 from robustify.items.item import Item
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load_many
 from robustify.reading.logs import (
     READERS,
@@ -24,6 +25,7 @@ from robustify.reading.logs import (
 )
 from robustify.reading.logs.log import LoggedItem, LogReply, path_name
 from robustify.runs.run import open_run, write_items
+from robustify.wings import GUARD
 from tests.support.command import invoked
 from tests.support.fake_archives import ARCHIVES, after_examples, eee_row, opencompass, openeval, prompt
 from tests.support.fake_logs import (
@@ -75,7 +77,7 @@ def test_an_archive_becomes_a_run_with_the_items_of_the_set(tmp_path: Path, kind
     out = tmp_path / "run"
     done = invoked("import", *logs, "--data", tmp_path / "set.jsonl", "-o", out)
     assert done.return_value in (0, 7)
-    run = open_run(out)
+    run = open_run(out, GUARD)
     block = run.answers.block("full", "alpha")
     texts = {item.id: item.choices for item in data}
     said = [texts[run.answers.items[at]][pick] for at, pick in zip(block.item, block.pick, strict=True)]
@@ -100,7 +102,7 @@ def test_five_models_of_an_archive_are_analyzed_by_item(tmp_path: Path) -> None:
     assert table["picks_of_stronger"][0] == "1 2 0 0"
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "5 models answered 24 items." in page
-    assert open_run(tmp_path / "run").summary.item_analysis is not None
+    assert open_run(tmp_path / "run", GUARD).summary.item_analysis is not None
 
 
 @formats
@@ -108,7 +110,7 @@ def test_another_set_and_a_second_copy_are_refused(tmp_path: Path, kind: str) ->
     others = [Item(f"h{i}", f"Who lives in house {i}?", ("Ada", "Bo"), i % 2) for i in range(6)]
     write_items(tmp_path / "other.jsonl", others)
     (path, *_) = ARCHIVES[kind](tmp_path, boxes(), {"alpha": REPLIES["alpha"]})
-    bench = load_many([Source(path=str(tmp_path / "other.jsonl"))])
+    bench = load_many([Source(path=str(tmp_path / "other.jsonl"))], UNGUARDED)
     with pytest.raises(DataError, match="none of the 6 rows matches an item of other"):
         gather([read_log(path, LogOptions())], bench)
     copy = tmp_path / "copy.json"

@@ -16,6 +16,7 @@ from robustify.pipeline import steps
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath, latest, logs_in, parse_log_path, unused_in
 from robustify.runs.run import Run, open_run, write_items
+from robustify.wings import GUARD
 from tests.support import files
 from tests.support.command import invoked
 from tests.support.exported_run import made_run
@@ -87,7 +88,7 @@ def rows(run: Run, view: str = "full") -> list[tuple[object, ...]]:
 def import_one(folder: Path, items: list[Item], picks: list[int] | None = None, *data: Path) -> Run:
     """A run of the logged answers of model "one", by default its usual picks."""
     log = logged(folder / "logs", "one", items, PICKS["one"] if picks is None else picks)
-    return import_logs([LogPath(log)], folder / "out", data=data)
+    return import_logs([LogPath(log)], folder / "out", GUARD, data=data)
 
 
 # Matching
@@ -130,7 +131,7 @@ def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
     shouted = replace(plant, choices=("RR", "RR", "RR"))
     rows_ = [lm_eval_row(shouted, 0, [-1.0, -2.0, -3.0]), lm_eval_row(boxes(2)[0], 1, scores_for([0])[0])]
     log = jsonl(tmp_path / "logs" / "one" / "samples_x.jsonl", rows_)
-    run = import_logs([LogPath(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    run = import_logs([LogPath(log)], tmp_path / "out", GUARD, data=[tmp_path / "data.jsonl"])
     assert run.manifest["data"]["quarantined"] == [
         {"line": 1, "reason": "no item in the data has this content", "file": "samples_x.jsonl"}
     ]
@@ -174,7 +175,7 @@ def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path
     path = tmp_path / "a.json"
     path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in others])))
     with pytest.raises(DataError, match="although one has this ID"):
-        import_logs([LogPath(path)], tmp_path / "out", data=[data])
+        import_logs([LogPath(path)], tmp_path / "out", GUARD, data=[data])
 
 
 def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
@@ -192,7 +193,7 @@ def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
 def test_two_logs_that_disagree_on_a_key_do_not_speak_of_data(tmp_path: Path, items: list[Item]) -> None:
     shown = {"one": items, "two": [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]}
     paths = [LogPath(logged(tmp_path, model, its, PICKS[model]), view="full") for model, its in shown.items()]
-    notes = import_logs(paths, tmp_path / "out").manifest["config"]["notes"]
+    notes = import_logs(paths, tmp_path / "out", GUARD).manifest["config"]["notes"]
     assert "samples_boxes.jsonl: rows whose key differs from an earlier log (the first key was used): 1" in {
         note.rpartition("/")[2] for note in notes
     }
@@ -207,11 +208,11 @@ def test_items_that_stand_twice_are_taken_one_after_the_other(tmp_path: Path) ->
     ]
     write_items(tmp_path / "data.jsonl", held)
     log = logged(tmp_path / "logs", "one", held, [0, 1, 2, 3, 0])
-    run = import_logs([LogPath(log)], tmp_path / "out", data=[tmp_path / "data.jsonl"])
+    run = import_logs([LogPath(log)], tmp_path / "out", GUARD, data=[tmp_path / "data.jsonl"])
     assert [(r[1], r[2], r[3]) for r in rows(run)] == [
         (item.id, (0, 1, 2, 3), pick) for item, pick in zip(held, [0, 1, 2, 3, 0], strict=True)
     ]
-    without = import_logs([LogPath(log)], tmp_path / "none")
+    without = import_logs([LogPath(log)], tmp_path / "none", GUARD)
     assert [i.stem for i in without.items or ()] == [i.stem for i in held]
 
 
@@ -227,7 +228,7 @@ def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
         ),
     }
     both = [given_[first], *(log for name, log in given_.items() if name != first)]
-    run = import_logs(both, tmp_path / "out", data=[data])
+    run = import_logs(both, tmp_path / "out", GUARD, data=[data])
     assert run.manifest["data"]["n_items"] == 8
     told = run.summary.tree()["permutation"]["by_model"]["one"]
     assert (told["orders"], told["n"]) == (2, 8)
@@ -243,12 +244,12 @@ def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, item
     log = logged(tmp_path / "logs", "one", items, PICKS["one"])
     copy = shutil.copy(log, tmp_path / "logs" / "one" / "samples_again.jsonl")
     with pytest.raises(DataError) as error:
-        import_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out")
+        import_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out", GUARD)
     assert len(error.value.lines) == 1
     assert "samples_again.jsonl:1: the row repeats samples_boxes.jsonl:1 (model one" in error.value.lines[0]
     assert "8 such rows" in error.value.lines[0]
     with pytest.raises(UsageError, match="listed twice"):
-        import_logs([LogPath(log), LogPath(log)], tmp_path / "out")
+        import_logs([LogPath(log), LogPath(log)], tmp_path / "out", GUARD)
 
 
 def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
@@ -258,7 +259,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
         LogPath(logged(tmp_path / "logs", "one", items, PICKS["one"])),
         LogPath(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
     ]
-    run = import_logs(given_, tmp_path / "out")
+    run = import_logs(given_, tmp_path / "out", GUARD)
     assert "two, view full: items without a row: 3 of 8" in run.manifest["config"]["notes"]
     assert [measured(run.summary, "full", m)["all"]["n"] for m in ("one", "two")] == [8, 5]
 
@@ -269,7 +270,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
 def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
     tmp_path: Path, logs: list[LogPath], items: list[Item]
 ) -> None:
-    run = import_logs(logs, tmp_path / "out", overrides={"name": "my boxes"})
+    run = import_logs(logs, tmp_path / "out", GUARD, overrides={"name": "my boxes"})
     summary = run.summary.tree()
     for model, picks in PICKS.items():
         right = sum(p == i.key for p, i in zip(picks, items, strict=True))
@@ -288,10 +289,10 @@ def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
     tmp_path: Path, logs: list[LogPath], data: Path
 ) -> None:
     for name in ("a", "b"):
-        import_logs(logs, tmp_path / name, data=[data])
+        import_logs(logs, tmp_path / name, GUARD, data=[data])
     assert files(tmp_path / "a") == files(tmp_path / "b")
     assert [name for name, data in files(tmp_path / "a").items() if str(tmp_path).encode() in data] == []
-    run = open_run(tmp_path / "a")
+    run = open_run(tmp_path / "a", GUARD)
     assert steps.rejudge(run, {}, tmp_path / "again").manifest == run.manifest
 
 
@@ -304,13 +305,13 @@ def test_a_run_of_another_benchmark_is_replaced_only_by_force(
     refused = invoked("import", *words, "-o", folder, "--name", "crates")
     assert isinstance(refused.exception, UsageError)
     assert "contains a run of boxes, not of crates" in str(refused.exception)
-    assert open_run(folder).manifest["config"]["name"] == "boxes"
+    assert open_run(folder, GUARD).manifest["config"]["name"] == "boxes"
     assert invoked("import", *words, "-o", folder, "--name", "crates", "--force").exception is None
-    assert open_run(folder).manifest["config"]["name"] == "crates"
+    assert open_run(folder, GUARD).manifest["config"]["name"] == "crates"
     others = [replace(item, id=f"x{at}", stem=f"Other {at}?") for at, item in enumerate(items)]
     other = logged(tmp_path / "others", "one", others, PICKS["one"])
     with pytest.raises(UsageError, match="has none of the 8 items of this run"):
-        import_logs([LogPath(other)], folder, overrides={"name": "crates"})
+        import_logs([LogPath(other)], folder, GUARD, overrides={"name": "crates"})
 
 
 @pytest.mark.parametrize(("chosen", "audits"), [({}, True), ({"encoder": False}, False)])
@@ -332,7 +333,7 @@ def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Ite
         LogPath(logged(tmp_path / "logs", m, items, p, hidden=True), view="choices_only")
         for m, p in PICKS.items()
     ]
-    run = import_logs(given_, tmp_path / "out", overrides={"screen.criterion": "majority"})
+    run = import_logs(given_, tmp_path / "out", GUARD, overrides={"screen.criterion": "majority"})
     screen = run.summary.tree()["screen"]
     assert list(screen["voters"]) == ["one", "two", "three"]
     right = [[p[at] == i.key for p in PICKS.values()] for at, i in enumerate(items)]
@@ -351,7 +352,7 @@ def test_an_import_says_what_was_hidden(robustify, tmp_path: Path) -> None:
                                "--criterion", "unanimous")  # fmt: skip
     assert code == 7, "half of the items are removed"
     assert "without the image" in " ".join(out.split())
-    summary = open_run(tmp_path / "out").summary
+    summary = open_run(tmp_path / "out", GUARD).summary
     assert summary.screen.hidden == "image"
     assert measured(summary, "full", "one")["all"]["n"] == 40
 
@@ -368,7 +369,7 @@ NO_TEXT = {"kept.jsonl", "flagged.jsonl", "undecided.jsonl", "cloze.jsonl", "lm_
 @pytest.fixture
 def textless(tmp_path: Path) -> Run:
     counted = {"screen.criterion": "unanimous"}
-    return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out", overrides=counted)
+    return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out", GUARD, overrides=counted)
 
 
 def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run) -> None:
@@ -394,7 +395,7 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run) ->
 def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
     textless: Run, tmp_path: Path
 ) -> None:
-    open_run(textless.folder).require_unchanged()
+    open_run(textless.folder, GUARD).require_unchanged()
     assert steps.rejudge(textless, {}, tmp_path / "again").manifest == textless.manifest
     other = steps.rejudge(textless, {"screen.criterion": "majority"}, tmp_path / "other")
     assert other.summary.tree()["splits"]["flagged"] == 5
@@ -425,7 +426,7 @@ def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[
     assert (code, "applies only to tables of picks" in err) == (2, True)
     code, _, _ = robustify("import", f"mine=full:{logs[0].path}", f"full:{logs[1].path}", "-o", "out")
     assert code == 0
-    assert {r[0] for r in rows(open_run(Path("out")))} == {"mine", "two"}
+    assert {r[0] for r in rows(open_run(Path("out"), GUARD))} == {"mine", "two"}
 
 
 @pytest.mark.parametrize(
@@ -486,7 +487,7 @@ def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
     assert (code, len(err.strip().split("\n"))) == (3, 1)
     assert "samples_boxes.jsonl:9: not valid JSON: it ends too early" in err
     code, _, err = robustify("import", path, "-o", "out", "--skip-bad")
-    run = open_run(Path("out"))
+    run = open_run(Path("out"), GUARD)
     assert code == 0
     assert [q["line"] for q in run.manifest["data"]["quarantined"]] == [9]
     assert run.summary.tree()["benchmark"]["n_quarantined"] == 1
@@ -497,7 +498,7 @@ def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) ->
     path = tmp_path / "a.json"
     path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in items])))
     log = logged(tmp_path / "logs", "mockllm__model", items, PICKS["one"])
-    run = import_logs([LogPath(path), LogPath(log)], tmp_path / "out")
+    run = import_logs([LogPath(path), LogPath(log)], tmp_path / "out", GUARD)
     assert (
         "mockllm/model, view full: asked with the templates inspect, lm-eval; rates are for the first one"
         in (run.manifest["config"]["notes"])
@@ -520,12 +521,12 @@ def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Ite
         path = next(log.path.parent.glob("results_*.json"))
         path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
     with pytest.raises(UsageError, match="one and two are the same model"):
-        import_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out")
+        import_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out", GUARD)
     assert not (tmp_path / "out").exists()
 
 
 def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:
-    run = import_logs(dated(tmp_path, items, "/home/me/"), tmp_path / "out")
+    run = import_logs(dated(tmp_path, items, "/home/me/"), tmp_path / "out", GUARD)
     assert {name: told["dtype"] for name, told in run.manifest["models"].items()} == {
         "one": "float32", "two": "float32",
     }  # fmt: skip
@@ -562,6 +563,6 @@ def test_a_folder_gives_its_logs_and_not_what_stands_beside_them(tmp_path: Path,
     assert logs_in(LogPath(logs[0])) == [LogPath(logs[0])]
     done = invoked("import", tmp_path / "logs", "-o", tmp_path / "out")
     assert done.return_value in (0, 7)
-    assert [one["file"] for one in open_run(tmp_path / "out").manifest["import"]["logs"]] == [
+    assert [one["file"] for one in open_run(tmp_path / "out", GUARD).manifest["import"]["logs"]] == [
         f"{at}/{path.name}" for at, path in enumerate(logs, start=1)
     ]

@@ -12,19 +12,20 @@ from typing import Any
 
 import pytest
 
+from robustify.base.files import cache_folder
 from robustify.export.tasks import export_lm_eval
 from robustify.items.orders import own
 from robustify.items.views import template
 from robustify.models.asking import Planned, ask
 from robustify.models.engines import open_scorer
 from robustify.models.engines.settings import HFModel
-from robustify.models.folder import cache_folder
 from robustify.pipeline.config import parse, shipped
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import robustify
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run
 from robustify.runs.stored import split_items
+from robustify.wings import GUARD, wings
 from tests.export.test_lm_eval import lm_eval
 from tests.support.model_cache import model_folder
 from tests.support.trees import measured
@@ -82,7 +83,7 @@ def trip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "limits": {"min_kept": 1},
         "limit": request.param,
     }
-    run = robustify(parse(tree, "test"), folder / "run", cache_folder())
+    run = robustify(parse(tree, "test"), folder / "run", cache_folder(), wings())
     export_lm_eval(run, folder / "out", True)
     lm_eval(
         folder / "out",
@@ -119,12 +120,12 @@ def own_rows(run: Run) -> dict[str, dict[str, dict[str, Any]]]:
 def items_of(run: Run, task: str) -> list[Any]:
     if task == "all":
         return list(run.items or ())
-    return list(split_items(run.folder / f"{task.removesuffix('_choices_only')}.jsonl"))
+    return list(split_items(run.folder / f"{task.removesuffix('_choices_only')}.jsonl", GUARD))
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_pick_and_score_comes_back(trip: Trip, tmp_path: Path, task: str) -> None:
-    back = import_logs([LogPath(trip.log(task))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log(task))], tmp_path / "back", GUARD)
     theirs = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == NAME}
     ours = trip.rows[task]
     assert set(theirs) == set(ours) == {i.id for i in items_of(trip.run, task)}
@@ -147,14 +148,14 @@ def test_lm_eval_s_own_accuracy_is_ours(trip: Trip, task: str) -> None:
 
 
 def test_every_accuracy_comes_back(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back", GUARD)
     for measure in ("full", "cloze_chars", "cloze_sum", "cloze_bytes"):
         mine, theirs = (measured(run.summary, measure, NAME) for run in (trip.run, back))
         assert mine["all"] == theirs["all"], measure
 
 
 def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back", GUARD)
     ours = trip.run
     assert sorted(ours.items or (), key=lambda i: i.id) == sorted(back.items or (), key=lambda i: i.id)
     assert back.manifest["templates"].items() <= ours.manifest["templates"].items()
@@ -166,7 +167,7 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
 
 
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([LogPath(trip.log("kept_choices_only"))], tmp_path / "back")
+    back = import_logs([LogPath(trip.log("kept_choices_only"))], tmp_path / "back", GUARD)
     picked = {item for item, row in trip.rows["kept_choices_only"].items() if row["correct"] == 1}
     assert back.summary.screen.criterion == "fdr", "as in a run"
     beside = {row.name: row.flagged for row in back.summary.sensitivity}
@@ -174,6 +175,7 @@ def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Tr
     counted = import_logs(
         [LogPath(trip.log("kept_choices_only"))],
         tmp_path / "counted",
+        GUARD,
         overrides={"screen.criterion": "unanimous"},
     )
-    assert {i.id for i in split_items(counted.folder / "flagged.jsonl")} == picked
+    assert {i.id for i in split_items(counted.folder / "flagged.jsonl", GUARD)} == picked

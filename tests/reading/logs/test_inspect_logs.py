@@ -13,6 +13,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import Log, LogOptions, LogPath, gather, read_log
+from robustify.wings import GUARD
 from tests.support.fake_logs import boxes, inspect_sample, inspect_tree
 
 
@@ -170,7 +171,7 @@ def test_an_import_without_blind_answers_says_what_is_missing_and_what_to_do(tmp
     told = [
         [
             note
-            for note in import_logs(logs, tmp_path / f"out{n}").manifest["config"]["notes"]
+            for note in import_logs(logs, tmp_path / f"out{n}", GUARD).manifest["config"]["notes"]
             if "without the question" in note
         ]
         for n, logs in enumerate((paths[:1], paths))

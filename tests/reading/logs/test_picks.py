@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError, UsageError
+from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
 from robustify.reading.logs.gathered import rotation_groups
@@ -171,7 +172,7 @@ def by_id(path: Path, **changed: object) -> Log:
 
 def bench(tmp_path: Path) -> Loaded:
     write_items(tmp_path / "items.jsonl", MIXED)
-    return load(Source(path=str(tmp_path / "items.jsonl")))
+    return load(Source(path=str(tmp_path / "items.jsonl")), UNGUARDED)
 
 
 def test_rows_with_ids_need_no_number_of_choices_where_the_items_are_given(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from robustify.items.item import Item
-from robustify.pipeline.restricted_folder import publish
-from robustify.report.released_page import released_lines
 from robustify.restricted.disclosure.item_words import ItemWords
+from robustify.restricted.disclosure.released_page import read_released, released_lines
+from robustify.restricted.restricted_folder import publish
 from robustify.runs.run import Run
 from tests.restricted.conftest import edit, manifest_of
 from tests.support import restricted_run, restricted_set
@@ -84,14 +84,14 @@ def test_no_name_with_a_word_of_an_item_is_in_what_leaves(hidden: tuple[Run, Run
     first, second = hidden
     leaving = [*(tmp_path / "first").iterdir(), *(first.folder / "lm_eval_tasks").iterdir()]
     text = "".join(path.name + path.read_text("utf-8") for path in leaving)
-    text += "".join(released_lines(first.released, "RUN"))
+    text += "".join(released_lines(read_released(first), "RUN"))
     for name in (word, *restricted_set.TOPICS):
         assert name not in text, name
     assert "model 1: full question" in text
-    assert f"set:{restricted_set.ADAPTER}|" in first.released.signature
-    assert "topic 1" in first.released.replaced
-    assert "model 1" in first.released.replaced
-    assert second.released.replaced == ()
+    assert f"set:{restricted_set.ADAPTER}|" in read_released(first).signature
+    assert "topic 1" in read_released(first).replaced
+    assert "model 1" in read_released(first).replaced
+    assert read_released(second).replaced == ()
 
 
 def test_the_topic_of_a_file_in_the_manifest_is_listed_by_hand(
@@ -104,7 +104,7 @@ def test_the_topic_of_a_file_in_the_manifest_is_listed_by_hand(
     edit(tmp_path, data={**manifest["data"], "files": [{**file, "topic": word}]})
     restricted_set.accept(tmp_path)
     run = restricted_run.run(tmp_path, tmp_path / "out" / "run")
-    assert run.released.replaced == ()
+    assert read_released(run).replaced == ()
 
 
 def test_a_name_that_is_listed_later_is_the_same_number(hidden: tuple[Run, Run], tmp_path: Path) -> None:

@@ -15,15 +15,17 @@ import yaml
 from robustify.base.files import sha256
 from robustify.base.key_file import evaluator_key
 from robustify.gate.refused_content import private_states
-from robustify.pipeline import restricted_folder
-from robustify.pipeline.restricted_folder import emit_split, publish
 from robustify.pipeline.steps import rejudge
+from robustify.restricted import restricted_folder
 from robustify.restricted.disclosure import record
 from robustify.restricted.disclosure.released import Candidates
 from robustify.restricted.disclosure.released_number import ReleasedNumber
+from robustify.restricted.disclosure.released_page import read_released
 from robustify.restricted.ids import read_split
 from robustify.restricted.loader import documents, require_silence
+from robustify.restricted.restricted_folder import emit_split, publish
 from robustify.runs.run import Run, open_run
+from robustify.wings import GUARD
 from tests.support import restricted_run, restricted_set
 from tests.support.command import invoked
 from tests.support.refusals import refused
@@ -33,7 +35,7 @@ TASKS = ("all", "kept", "flagged", "kept_choices_only", "cloze")
 
 @pytest.fixture
 def run(restricted: Path) -> Run:
-    return open_run(restricted / "out" / "run")
+    return open_run(restricted / "out" / "run", GUARD)
 
 
 @pytest.fixture
@@ -122,11 +124,15 @@ def test_what_was_published_is_counted_and_a_few_numbers_take_less(
 ) -> None:
     run = audit()
     some = publish(run, tmp_path / "some", ["screen"])
-    assert 0 < some.bits < run.released.bits
+    assert 0 < some.bits < read_released(run).bits
     assert publish(run, tmp_path / "again", ["screen"]).bits == 0
     whole = publish(run, tmp_path / "whole")
     # Numbers of a later rank that the first page showed take the place of others.
-    assert run.released.bits - 5 < some.bits + whole.bits <= run.released.available - run.released.owed
+    assert (
+        read_released(run).bits - 5
+        < some.bits + whole.bits
+        <= read_released(run).available - read_released(run).owed
+    )
     assert publish(run, tmp_path / "part", ["accuracy"]).bits == 0
     # Another criterion flags other items, and another model asks about the same ones.
     second = audit(name="other", screen={"criterion": "1-of-2", "mode": "text"})
@@ -198,7 +204,7 @@ def test_what_the_whole_page_withholds_is_shown_if_its_group_is_named(
 ) -> None:
     run = audit()
     made = Candidates.model_validate_json((run.folder / "candidates.json").read_text("utf-8"))
-    withheld = run.released.withheld
+    withheld = read_released(run).withheld
     group = next(one.group for one in made.numbers if one.name in withheld)
     publish(run, tmp_path / "some", [group])
     shown = json.loads((tmp_path / "some" / "summary.json").read_text("utf-8"))
@@ -274,7 +280,7 @@ def test_a_reworded_label_is_charged_once(
     first = publish(audit(), tmp_path / "first")
     monkeypatch.setattr(restricted_folder, "label", lambda name: f"reworded {name}")
     again = audit(name="again")
-    assert all("reworded" in number.name for number in again.released.numbers)
+    assert all("reworded" in number.name for number in read_released(again).numbers)
     published = publish(again, tmp_path / "again")
     assert (published.bits, len(published.numbers)) == (0, len(first.numbers))
     assert published.content != first.content
@@ -308,13 +314,13 @@ def test_the_record_of_an_earlier_version_knows_its_numbers(
     earlier = replace(whole, content="of an earlier version", bits=bits, numbers=tuple(former), codes=())
     assert record.record(key, record.record_file(), earlier).bits == pytest.approx(bits)
     again = publish(run, tmp_path / "again")
-    table = 0.0 if run.released.topics is None else run.released.topics.bits
+    table = 0.0 if read_released(run).topics is None else read_released(run).topics.bits
     assert again.bits == pytest.approx(table)
 
 
 def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: Path) -> None:
     checked = invoked("check", spoilt)
-    assert checked.return_value == (7 if run.released.failed else 0)
+    assert checked.return_value == (7 if read_released(run).failed else 0)
     assert checked.output.startswith("not evaluated  run\n")
     assert checked.output.endswith(": evaluator\n")
     with refused(4, "Run the command again"):
@@ -341,13 +347,13 @@ def test_an_edited_label_or_manifest_is_refused(
     change(tree)
     path.write_text(json.dumps(tree), encoding="utf-8")
     with refused(4):
-        open_run(spoilt)
+        open_run(spoilt, GUARD)
 
 
 @pytest.mark.parametrize("name", ["summary.json", "release.json", "splits/kept.json", "candidates.json"])
 def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
-    run = open_run(spoilt)
+    run = open_run(spoilt, GUARD)
     with refused(3, "was changed after the run"):
         run.require_unchanged()
     again = {"summary.json": lambda: publish(run, spoilt / "x"), "release.json": lambda: publish(run, spoilt / "x"),
@@ -366,7 +372,7 @@ def test_without_its_key_a_run_is_not_opened(
         other = restricted_set.key_file(tmp_path, b"another key of thirty-two bytes!")
         monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(other))
     with refused(4):
-        open_run(restricted / "out" / "run")
+        open_run(restricted / "out" / "run", GUARD)
 
 
 def test_tasks_hold_no_text_and_name_a_loader_of_the_package(run: Run) -> None:
@@ -411,7 +417,7 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
     monkeypatch.setattr(restricted_set, "items", lambda *_: rows)
     run = audit(80)
     assert sorted(p.stem for p in (run.folder / "splits").iterdir()) == ["flagged", "kept"]
-    assert 79 not in {number.n for number in run.released.numbers}
+    assert 79 not in {number.n for number in read_released(run).numbers}
     assert "cloze: cross-ref" in (run.folder / "lm_eval_tasks" / "mock_cloze.yaml").read_text("utf-8")
     asked = documents([read_split(path) for path in (run.folder / "splits").iterdir()], "cross-ref")
     assert {row["stem"] for row in asked} == {row["question"] for row in rows[1:]}
@@ -442,7 +448,7 @@ def test_lm_eval_is_refused_where_it_would_write_texts_down(argv: list[str], tol
 
 def test_nothing_of_a_part_of_the_set_is_for_publication(tmp_path: Path, audit: Callable[..., Run]) -> None:
     run = audit(80, limit=70)
-    assert run.released.n == 70
+    assert read_released(run).n == 70
     for release in (lambda: publish(run, tmp_path / "public"), lambda: emit_split(run, "kept")):
         with refused(4, "a part of the set"):
             release()
@@ -460,15 +466,15 @@ def test_a_set_too_small_to_tell_of_shows_n_and_the_verdict(
         "release.json",
         "candidates.json",
     }
-    assert (run.released.n, run.released.numbers, run.released.topics) == (24, (), None)
+    assert (read_released(run).n, read_released(run).numbers, read_released(run).topics) == (24, (), None)
     assert publish(run, tmp_path / "public").bits == 0
     assert "# mock: not evaluated" in (tmp_path / "public" / "report.md").read_text("utf-8")
 
 
 def test_a_run_without_models_tells_its_cues(audit: Callable[..., Run]) -> None:
     run = audit(models=[])
-    assert run.released.available is None
-    assert [n.name for n in run.released.numbers if n.value is not None] == [
+    assert read_released(run).available is None
+    assert [n.name for n in read_released(run).numbers if n.value is not None] == [
         "reader that sees no question", "rule: longest answer, all items", "rule: most common position, all items",
     ]  # fmt: skip
     assert not (run.folder / "splits").exists()

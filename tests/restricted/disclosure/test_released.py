@@ -15,7 +15,6 @@ from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import Model
 from robustify.judging.summary.screened import ExcessOverChance, TopicRow
-from robustify.report.released_page import released_lines, write_released
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.item_words import ItemWords
 from robustify.restricted.disclosure.released import (
@@ -32,6 +31,7 @@ from robustify.restricted.disclosure.released import (
     rounded_interval,
     topic_table,
 )
+from robustify.restricted.disclosure.released_page import released_lines, write_released
 from tests.support import restricted_run
 from tests.support.released import every, released
 

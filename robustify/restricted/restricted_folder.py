@@ -31,10 +31,10 @@ from robustify.judging.summary.result import Summary
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput, manifest_of
 from robustify.pipeline.config import Config, edited
+from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
 from robustify.report.printing import label
-from robustify.report.released_page import write_released
-from robustify.restricted.access import Access
+from robustify.restricted.access import Access, authorised, require_inside
 from robustify.restricted.confinement import TEMPORARY, confined, require_private
 from robustify.restricted.disclosure.item_words import ItemWords
 from robustify.restricted.disclosure.record import (
@@ -50,6 +50,7 @@ from robustify.restricted.disclosure.record import (
     split_of,
 )
 from robustify.restricted.disclosure.released import CELL, Candidates, candidates
+from robustify.restricted.disclosure.released_page import read_released, write_released
 from robustify.restricted.ids import NAMES, Split, hashed, read_split
 from robustify.runs.run import MANIFEST, Run, open_run, replacing
 from robustify.runs.seal import seal
@@ -79,6 +80,7 @@ class RestrictedPolicy:
 
     config: Config
     access: Access
+    guard: Guard
     keeps_texts: bool = False
 
     @property
@@ -151,7 +153,7 @@ class RestrictedPolicy:
         for left in folder.glob(f"{TEMPORARY}*"):
             if str(left.resolve()) != tempfile.gettempdir():
                 shutil.rmtree(left, ignore_errors=True)
-        return open_run(folder)
+        return open_run(folder, self.guard)
 
     def _candidates(self, asked: RunInput, summary: Summary, manifest: Mapping[str, Any]) -> Candidates:
         """Return the numbers that may be released, with no name that contains a word of an item. The record of releases
@@ -204,6 +206,16 @@ class RestrictedPolicy:
         data = {name: asked.data[name] for name in ("layout", "n_items")}
         data["hmac_sha256"] = asked.data["sha256"]
         return {**manifest_of(config, asked, settings, **about), "data": data}
+
+
+def policy_of(config: Config, folder: Path | None, guard: Guard) -> RestrictedPolicy | None:
+    """Return the policy of a restricted set, or None for a public one, before any item is read. Raise
+    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to another host."""
+    access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
+    if access is None:
+        return None
+    require_inside(config.models, access.manifest)
+    return RestrictedPolicy(config, access, guard)
 
 
 @contextlib.contextmanager
@@ -259,7 +271,7 @@ def emit_split(run: Run, name: str) -> Split:
     """Record a release, and return a hashed split of a restricted run for publication. Raise as `publish`, `DataError` if
     the split has too few items, and `GuardrailError` if a guardrail stops exports."""
     new, file = _release(run, name), f"splits/{name}.json"
-    if halting := run.released.halting:
+    if halting := read_released(run).halting:
         end = "failed, so nothing is published. See the report."
         raise GuardrailError(*(f"The guardrail {guardrail} {end}" for guardrail in halting))
     if file not in run.manifest["files"]:
@@ -306,7 +318,7 @@ def _claim(run: Run) -> SplitOf:
 
 def _release(run: Run, what: str) -> Release:
     """Return a release of this run without its content."""
-    of, about, page = _claim(run), run.manifest["adapter"], run.released
+    of, about, page = _claim(run), run.manifest["adapter"], read_released(run)
     # The bits owed for the verdict and the number of flags are the same in every release of a split.
     budget, cell = (page.available or 0.0) - page.owed, max(CELL, run.manifest["release"]["min_cell"])
     return Release(about["id"], about["version"], what, "", bits=0.0, of=of, budget=budget, cell=cell)

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from pydantic import ValidationError
+
+from robustify.base.errors import DataError
 from robustify.base.files import write_json, write_text
 from robustify.report.advice import Recommendation
 from robustify.report.format import Cell, Table, Tone, cell, text_table
@@ -11,9 +14,23 @@ from robustify.report.opening import FirstScreen
 from robustify.report.printing import catalogue, filled, framed, guardrail_label, html, markdown
 from robustify.restricted.disclosure.released import Released
 from robustify.restricted.disclosure.released_number import ReleasedNumber
+from robustify.runs.run import Run
+from robustify.runs.stored import json_file
 
 NOT_SHOWN = "not shown"
 _COLUMNS = ("What", "Value", "95 % interval", "Items")
+
+
+def read_released(run: Run) -> Released:
+    """Return the released page of a restricted run, from `summary.json`. Raise `DataError` if it has another format."""
+    path = run.folder / "summary.json"
+    try:
+        return Released.model_validate(json_file(path))
+    except ValidationError:
+        raise DataError(
+            f"{path} was not written by this version of robustify. Run the same command again.",
+            code="other-released-format",
+        ) from None
 
 
 def write_released(folder: Path, page: Released, manifest: Mapping[str, object]) -> None:

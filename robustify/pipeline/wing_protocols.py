@@ -1,0 +1,114 @@
+"""What a wing may give to the pipeline: a guard, the adapters and policy of restricted sets, and a step that asks more.
+
+`robustify/wings.py` plugs the wings in, for commands and the Python API.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from robustify.freeform.schema import FreeSettings
+from robustify.items.item import Item
+from robustify.judging.free_response import FreeGrades
+from robustify.judging.judgement import Judgement
+from robustify.models.engines.protocols import Watch
+from robustify.models.forecast import Forecast
+from robustify.pipeline.asked import RunInput
+from robustify.pipeline.config import Adapters, Config
+from robustify.reading.guard import Guard
+from robustify.reading.loaders import Loaded
+from robustify.runs.run import Run
+
+
+class SetPolicy(Protocol):
+    """How a set is read, shown, and written. Nothing else asks whether a set is restricted."""
+
+    @property
+    def config(self) -> Config:
+        """Settings of the run."""
+        ...
+
+    @property
+    def guard(self) -> Guard:
+        """Guard that sees all items."""
+        ...
+
+    @property
+    def cache_key(self) -> bytes | None:
+        """Subkey of the score cache, or None for plain digests."""
+        ...
+
+    @property
+    def keeps_texts(self) -> bool:
+        """Whether anything that contains or depends on single texts may be kept."""
+        ...
+
+    def inside(self, folder: Path) -> AbstractContextManager[None]:
+        """Return a context in which the set is read, asked, and written."""
+        ...
+
+    def read(self) -> Loaded:
+        """Load the items of the config's files. Raise `AuthorisationError` if the guard refuses them."""
+        ...
+
+    def require_public(self) -> None:
+        """Raise `AuthorisationError` for a restricted set."""
+        ...
+
+    def notes(self, bench: Loaded) -> Sequence[str]:
+        """Return the notes on how the data were read that may be shown."""
+        ...
+
+    def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
+        """Return a function that writes a preliminary report while a long run is in progress, or None."""
+        ...
+
+    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
+        """Write the run's folder. Raise `ResourceError` if it cannot be written."""
+        ...
+
+
+class FreeAnswers(Protocol):
+    """Answers in words to the questions of one run."""
+
+    def ask(self, name: str, model: object, watch: Watch) -> None:
+        """Ask a loaded model the questions, unless it cannot generate text or was not selected."""
+        ...
+
+    def graded(self, watch: Watch) -> FreeGrades:
+        """Return the graded answers of all models."""
+        ...
+
+
+class FreeStep(Protocol):
+    """Step that asks models the questions without options."""
+
+    def require_free(self, settings: FreeSettings, models: Sequence[str]) -> None:
+        """Check the `free:` block before any model is asked. Raise `UsageError` or `DataError` if it cannot work."""
+        ...
+
+    def prompts_in_words(self, settings: FreeSettings, items: Sequence[Item]) -> list[str]:
+        """Return the prompts that each model receives."""
+        ...
+
+    def start(
+        self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool
+    ) -> FreeAnswers:
+        """Convert the items to questions, and read answers from files that the settings name."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wings:
+    """What the wings give to the pipeline.
+
+    `restricted` returns the policy of a restricted set for a config and an output folder (None if nothing is written), or
+    None for a public set. `free` imports the step of free response.
+    """
+
+    guard: Guard
+    adapters: Adapters
+    restricted: Callable[[Config, Path | None, Guard], SetPolicy | None]
+    free: Callable[[], FreeStep]

@@ -1,0 +1,72 @@
+"""Interface of the guard that refuses items of restricted sets, which recognition implements.
+
+Every loader, import, and opening of a run requires a guard, without a default, so that none can forget it.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from robustify.base.errors import UsageError
+from robustify.items.item import Item
+
+if TYPE_CHECKING:
+    from robustify.reading.loaders.loaded import Loaded, Source
+
+
+class Guard(Protocol):
+    """Recognises restricted sets by their names, files, and items. Each method raises `AuthorisationError` for them."""
+
+    def require_unrestricted(self, name: str, words: Iterable[str], files: Iterable[Path]) -> None:
+        """Accept a set by its name in a harness, before it is fetched, by words of its name and files of its task."""
+        ...
+
+    def require_ordinary(
+        self, bench: "Loaded", sources: Sequence["Source"], adapter: str | None, names: Iterable[str]
+    ) -> None:
+        """Accept a loaded set, by its items, files, and other `names`, or by the attestation of its adapter."""
+        ...
+
+    def require_ordinary_files(
+        self,
+        name: str,
+        items: Sequence[Item],
+        files: Iterable[Path],
+        names: Iterable[str] = (),
+        ids: Iterable[str] = (),
+    ) -> None:
+        """Accept items from other files, or the `ids` of items without texts. No attestation applies to them."""
+        ...
+
+    def refuse_copy(self, name: str, items: Sequence[Item]) -> None:
+        """Accept the items of an earlier run, unless the terms of their set were accepted since."""
+        ...
+
+
+class _Unguarded:
+    """Guard that accepts every file, but no set by its name."""
+
+    def require_unrestricted(self, name: str, words: Iterable[str], files: Iterable[Path]) -> None:
+        raise UsageError(
+            f"{name}: expected a file, because only public sets of items can be given by name",
+            code="file-expected",
+        )
+
+    def require_ordinary(
+        self, bench: "Loaded", sources: Sequence["Source"], adapter: str | None, names: Iterable[str]
+    ) -> None: ...
+
+    def require_ordinary_files(
+        self,
+        name: str,
+        items: Sequence[Item],
+        files: Iterable[Path],
+        names: Iterable[str] = (),
+        ids: Iterable[str] = (),
+    ) -> None: ...
+
+    def refuse_copy(self, name: str, items: Sequence[Item]) -> None: ...
+
+
+UNGUARDED: Guard = _Unguarded()
+"""For a restricted set whose requirements are met, and for reading back what was just written. A test lists its users."""

@@ -1,0 +1,41 @@
+"""The one place where the wings are plugged into the pipeline, for commands and the Python API.
+
+Recognition of restricted sets guards every door, so it is always imported. Other modules of a wing are imported only if a
+config needs them.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from robustify.reading.guard import Guard
+from robustify.restricted import adapters, recognition
+
+if TYPE_CHECKING:
+    from robustify.pipeline.config import Config
+    from robustify.pipeline.wing_protocols import FreeStep, SetPolicy, Wings
+
+GUARD: Guard = recognition
+"""Guard of every loader, import, and opening of a run."""
+
+
+def wings() -> "Wings":
+    """Return what the wings give to the pipeline."""
+    from robustify.pipeline.wing_protocols import Wings
+
+    return Wings(GUARD, adapters, restricted_policy, free_step)
+
+
+def restricted_policy(config: "Config", folder: Path | None, guard: Guard) -> "SetPolicy | None":
+    """Return the policy of a restricted set, or None for a public one. Raise as `policy_of`."""
+    if config.adapter is None and config.sensitivity == "public":
+        return None
+    from robustify.restricted.restricted_folder import policy_of
+
+    return policy_of(config, folder, guard)
+
+
+def free_step() -> "FreeStep":
+    """Import the step of free response."""
+    from robustify.freeform import free_run
+
+    return free_run
