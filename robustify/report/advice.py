@@ -226,11 +226,7 @@ def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
     """Return the advice for a run, first about the whole set, then ordered by the points that it can gain."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     advice = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
-    return tuple(
-        sorted(advice, key=lambda recommendation: (recommendation.code not in FIRST, -recommendation.points))[
-            :MOST
-        ]
-    )
+    return tuple(sorted(advice, key=lambda line: (line.code not in FIRST, -line.points))[:MOST])
 
 
 def _said(code: str, words: Words) -> Recommendation:
@@ -280,10 +276,8 @@ def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
     """Return the commonest cues that an edit can remove, and how many flagged items each of them has. An item counts
     under its first cue."""
     mends, cues = cue_words("advice"), s.evidence.cues if s.evidence else {}
-    sizes = sorted(
-        ((in_items(q), cue) for cue, q in cues.items() if cue in mends), key=lambda entry: -entry[0]
-    )
-    return [entry for entry in sizes[:MOST_CUES] if entry[0]]
+    sizes = sorted(((in_items(q), c) for c, q in cues.items() if c in mends), key=lambda size: -size[0])
+    return [size for size in sizes[:MOST_CUES] if size[0]]
 
 
 def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
@@ -299,7 +293,7 @@ def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
 def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the advice on the flagged items with other cues, which names the first word or trait of each of these cues."""
     first = [cue for _, cue in _first_cues(s)]
-    n_others = (g.flagged or 0) - sum(n for n, _ in _first_cues(s))
+    n = (g.flagged or 0) - sum(size for size, _ in _first_cues(s))
     others = f"&cue=-{','.join(first)}" if first else ""
     named = (
         [s.evidence.names[cue] for cue in s.evidence.cues if cue not in first and cue in s.evidence.names]
@@ -307,13 +301,7 @@ def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
         else []
     )
     names = list(dict.fromkeys(next(iter(traits)) for traits in named))[:MOST_CUES]
-    return _if(
-        n_others > 0 and names,
-        n=n_others,
-        points=_gain(s, n_others),
-        filters=f"verdict=flagged{others}",
-        names=names,
-    )
+    return _if(n > 0 and names, n=n, points=_gain(s, n), filters=f"verdict=flagged{others}", names=names)
 
 
 def flagged_sum(s: Summary, g: Grounds) -> str:
