@@ -85,6 +85,9 @@ def _kind(called: ast.expr) -> str:
     match called:
         case ast.Name(id=name) if name == "Notice" or name in exit_codes():
             return name
+        case ast.Attribute(attr="fault"):
+            # A client of a server builds these errors, which begin with the name of its model.
+            return "ModelError"
         case ast.Attribute(value=ast.Name(id=name), attr="gather" | "of" as method) if name in exit_codes():
             return f"{name}.{method}"
         case _:

@@ -165,17 +165,17 @@ def swapped(after: int) -> Callable[..., None]:
 
 
 DISHONEST: dict[str, tuple[str, dict[str, Any]]] = {
-    "cuts": ("cut_prompts", {"fix": Reader(read=tail(700)), "usage": False}),
-    "cuts, and counts the whole": ("cut_prompts", {"fix": Reader(read=tail(700))}),
-    "cuts one at a time": ("cut_prompts", {"fix": Reader(read=tail(700)), "several": False}),
+    "cuts": ("cut-prompts", {"fix": Reader(read=tail(700)), "usage": False}),
+    "cuts, and counts the whole": ("cut-prompts", {"fix": Reader(read=tail(700))}),
+    "cuts one at a time": ("cut-prompts", {"fix": Reader(read=tail(700)), "several": False}),
     "cuts the middle": (
-        "cut_prompts",
+        "cut-prompts",
         {"fix": Reader(read=lambda p: p if len(p) < 900 else p[:400] + p[-500:])},
     ),
-    "a cache by the text": ("copied_replies", {"fix": cached_by_text(Reader(sure=0.4)), "several": False}),
-    "a policy": ("added_text", {"fix": with_policy(Reader(), alone=False)}),
-    "another system prompt": ("changed_system_prompt", {"fix": with_policy(Reader(), alone=True)}),
-    "weights change": ("other_weights", {"fix": swapped(after=20)}),
+    "a cache by the text": ("copied-replies", {"fix": cached_by_text(Reader(sure=0.4)), "several": False}),
+    "a policy": ("added-text", {"fix": with_policy(Reader(), alone=False)}),
+    "another system prompt": ("changed-system-prompt", {"fix": with_policy(Reader(), alone=True)}),
+    "weights change": ("changed-weights", {"fix": swapped(after=20)}),
 }
 
 
@@ -189,7 +189,7 @@ def test_a_server_that_deceives_is_refused_by_the_code_of_what_it_does(kind: str
     assert "xpected" in e.value.lines[0]
     assert "passage" not in str(e.value)
     with Cache(tmp_path) as cache:
-        assert (cache.info()["rows"] > 0) == (code == "other_weights"), "only the end is too late"
+        assert (cache.info()["rows"] > 0) == (code == "changed-weights"), "only the end is too late"
 
 
 def test_each_probe_has_a_code_that_a_test_expects() -> None:
@@ -271,7 +271,7 @@ def test_log_probabilities_show_a_cut_prompt_without_counts(tmp_path: Path) -> N
         assert 1 <= n_probes(server) <= 12
     with stub(cut, echo="none", usage=False) as server, pytest.raises(ProbeError) as e:
         scored(server, tmp_path, LONG)
-    assert e.value.code == "cut_prompts"
+    assert e.value.code == "cut-prompts"
 
 
 def test_a_weak_model_is_never_blamed_and_a_strong_one_by_four_misses() -> None:

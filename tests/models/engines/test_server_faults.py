@@ -393,7 +393,7 @@ def meant(status: int, said: str) -> Refusal:
         error = refusal_of("toy", status, body)
         assert said not in str(error)
         assert f"({status})" in str(error)
-    return error if isinstance(error, Refusal) else Refusal(*error.lines)
+    return error if isinstance(error, Refusal) else Refusal(*error.lines, code=error.code)
 
 
 @pytest.mark.parametrize(("status", "said"), TOO_LONG)

@@ -56,15 +56,18 @@ class Capabilities:
     def require(self, name: str, templates: Sequence[Template]) -> None:
         """Check that the server supports these templates. Raise `UsageError` if some views are not supported. The message
         gives the reason and the `asking` setting that works."""
-        named = ", ".join(f"{t.view} ({t.name})" for t in templates if not self._serves(t))
-        if not named:
+        views = ", ".join(f"{t.view} ({t.name})" for t in templates if not self._serves(t))
+        if not views:
             return
         likely = f"only log-probabilities of the {self.top} most likely next tokens"
-        why = (likely if self.top else "no log-probabilities") + f" ({'; '.join(self.tried)})"
+        returned = (likely if self.top else "no log-probabilities") + f" ({'; '.join(self.tried)})"
         mend = "`asking: {mode: letter, views: [choices_only, full]}`"
         if not self.top and self.chat is None:
             mend = "a completions server with log-probabilities, or a chat model that answers with a letter"
-        raise UsageError(f"{name}: the server returns {why}, so it does not support {named}. Use {mend}.")
+        raise UsageError(
+            f"{name}: the server returns {returned}, so it does not support {views}. Use {mend}.",
+            code="unsupported-views",
+        )
 
     def _serves(self, template: Template) -> bool:
         if self.form is not None or self.chat is not None:
@@ -93,35 +96,37 @@ def probe_server(questions: Questions) -> Capabilities:
             # Where every request was refused, the refusal of a plain one names the cause.
             client.chat({"messages": [{"role": "user", "content": TEXT}]})
         return Capabilities(None, 0, base, (), way, (*tried, "chat: no reply names a letter"))
-    seen = questions.following(LETTERS, top) or {}
-    if not {" A", " B", " C", " D"} & set(seen):
+    letters = questions.following(LETTERS, top) or {}
+    if not {" A", " B", " C", " D"} & set(letters):
         raise client.fault(
-            f"returned {len(seen)} likely tokens for a question with lettered options, but no letter such as ` A`"
+            f"returned {len(letters)} likely tokens for a question with lettered options, but no letter such as ` A`",
+            code="no-letter-tokens",
         )
-    best = dict(sorted(seen.items(), key=lambda pair: -pair[1])[:5])
+    best = dict(sorted(letters.items(), key=lambda pair: -pair[1])[:5])
     return Capabilities(None, top, base, tuple(best.values()), tried=tuple(tried), likely=best)
 
 
 def require_same(questions: Questions, can: Capabilities) -> None:
     """Check that two further probes find the same model. Two are needed, because servers that take turns may have different
     models. Raise `ModelError` if one differs from the first. Without log-probabilities, models cannot be distinguished."""
-    for now in (_probed(questions, can), _probed(questions, can)):
-        apart = math.fsum(abs(a - b) for a, b in zip(can.probe, now, strict=False)) / max(1, len(now))
-        if len(now) != len(can.probe) or apart > SAME:
+    for probe in (_probe_again(questions, can), _probe_again(questions, can)):
+        distance = math.fsum(abs(a - b) for a, b in zip(can.probe, probe, strict=False)) / max(1, len(probe))
+        if len(probe) != len(can.probe) or distance > SAME:
             raise questions.client.fault(
                 "serves another model than at the start of the run: its log-probabilities of a harmless text differ by "
-                f"{apart:.2f} nats on average (allowed: {SAME:g}). Serve one model under this name, and run the same "
-                "command again."
+                f"{distance:.2f} nats on average (allowed: {SAME:g}). Serve one model under this name, and run the same "
+                "command again.",
+                code="changed-model",
             )
 
 
-def _probed(questions: Questions, can: Capabilities) -> tuple[float, ...]:
+def _probe_again(questions: Questions, can: Capabilities) -> tuple[float, ...]:
     if can.form is not None:
         tokens = questions.spelled(TEXT, can.form)
         return tuple(t.logprob for t in tokens if t.logprob is not None)
-    seen = questions.following(LETTERS, can.top) if can.top else None
+    listed = questions.following(LETTERS, can.top) if can.top else None
     # A token that is no longer listed has at most the least probability listed.
-    return tuple(seen.get(token, min(seen.values())) for token in can.likely) if seen else can.probe
+    return tuple(listed.get(token, min(listed.values())) for token in can.likely) if listed else can.probe
 
 
 def _reported_name(client: Client) -> str:
@@ -135,19 +140,20 @@ def _reported_name(client: Client) -> str:
     except ModelError:
         # Some keys may ask models, but not list them. An invalid key is refused again by the probe.
         return served
-    entries = [e for e in data if isinstance(e, dict)] if isinstance(data, list) else []
-    mine = next((e for e in entries if e.get("id") == served), None)
-    if mine is None and _answers(client, served) and not _answers(client, _UNKNOWN):
+    entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    own_entry = next((entry for entry in entries if entry.get("id") == served), None)
+    if own_entry is None and _answers(client, served) and not _answers(client, _UNKNOWN):
         return served
-    if mine is None:
-        listed = ", ".join(shown_name(e.get("id")) for e in entries[:10]) or "none"
+    if own_entry is None:
+        listed = ", ".join(shown_name(entry.get("id")) for entry in entries[:10]) or "none"
         raise client.fault(
-            f"does not list the model {served!r}; found {listed}. Set `model: ID` to a listed model."
+            f"does not list the model {served!r}; found {listed}. Set `model: ID` to a listed model.",
+            code="unlisted-model",
         )
-    root = str(mine.get("root") or "")
+    root = str(own_entry.get("root") or "")
     # If the root is a path, its last part is the name of the model.
-    named = PurePath(root).name if PurePath(root).is_absolute() else root
-    return named if is_name(named) else served
+    name = PurePath(root).name if PurePath(root).is_absolute() else root
+    return name if is_name(name) else served
 
 
 def _answers(client: Client, name: str) -> bool:
@@ -182,7 +188,8 @@ def _form(questions: Questions, tried: list[str]) -> tuple[Form | None, list[Tok
         if not covers(tokens, TEXT):
             raise questions.client.fault(
                 f"returned {len(tokens)} tokens that do not spell the prompt ({len(TEXT)} characters). It shortens or "
-                "changes prompts."
+                "changes prompts.",
+                code="changed-prompt",
             )
         return form, tokens
     return None, []
@@ -191,17 +198,18 @@ def _form(questions: Questions, tried: list[str]) -> tuple[Form | None, list[Tok
 def _likely(questions: Questions, tried: list[str]) -> tuple[int, dict[str, float]]:
     for top in TOPS:
         try:
-            seen = questions.following(TEXT, top)
+            likely = questions.following(TEXT, top)
         except Refusal as refusal:
             tried.append(f"logprobs {top}: status {refusal.status}")
             continue
-        _require_texts(questions, seen or ())
-        if seen and sum(map(math.exp, seen.values())) > 1.01:
+        _require_texts(questions, likely or ())
+        if likely and sum(map(math.exp, likely.values())) > 1.01:
             raise questions.client.fault(
-                "returned likely tokens whose probabilities sum to more than 1; expected natural logarithms"
+                "returned likely tokens whose probabilities sum to more than 1; expected natural logarithms",
+                code="impossible-probabilities",
             )
-        if seen:
-            return top, seen
+        if likely:
+            return top, likely
         tried.append(f"logprobs {top}: ignored")
     return 0, {}
 
@@ -209,33 +217,36 @@ def _likely(questions: Questions, tried: list[str]) -> tuple[int, dict[str, floa
 def _require_texts(questions: Questions, tokens: Collection[str]) -> None:
     if tokens and all(re.fullmatch(r"(token_id:)?[0-9]+", token) for token in tokens if token):
         raise questions.client.fault(
-            "returns tokens as IDs instead of texts. Start vLLM without `--return-tokens-as-token-ids`."
+            "returns tokens as IDs instead of texts. Start vLLM without `--return-tokens-as-token-ids`.",
+            code="token-ids",
         )
 
 
 def _check_consistency(
-    questions: Questions, form: Form, alone: Sequence[Token], likely: Mapping[str, float]
+    questions: Questions, form: Form, probe_tokens: Sequence[Token], likely: Mapping[str, float]
 ) -> None:
     """Check that a likely next token gets the same log-probability once it is part of the prompt."""
-    checked = 0
+    n_checked = 0
     for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
         tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None
         # Otherwise, the token has merged with the preceding text.
-        if not tokens or [t.text for t in tokens] != [*(t.text for t in alone), text]:
+        if not tokens or [t.text for t in tokens] != [*(t.text for t in probe_tokens), text]:
             continue
         claimed = tokens[-1].logprob
         if claimed is None or abs(claimed - own) > TOLERANCE:
-            given = "nothing" if claimed is None else f"{claimed:.2f}"
+            returned = "nothing" if claimed is None else f"{claimed:.2f}"
             raise questions.client.fault(
-                f"returned {given} for a token of the prompt ({form}), but {own:.2f} for the same token as the next one "
+                f"returned {returned} for a token of the prompt ({form}), but {own:.2f} for the same token as the next one "
                 f"(allowed difference: {TOLERANCE:g}). Its prompt log-probabilities are shifted or scaled and cannot "
-                "be used."
+                "be used.",
+                code="shifted-log-probabilities",
             )
-        checked += 1
-        if checked == _CHECKED:
+        n_checked += 1
+        if n_checked == _CHECKED:
             return
-    if checked < _LEAST:
+    if n_checked < _LEAST:
         raise questions.client.fault(
-            f"returned prompt log-probabilities, but only {checked} of its {len(likely)} likely next tokens can be "
-            f"compared with them; expected at least {_LEAST}"
+            f"returned prompt log-probabilities, but only {n_checked} of its {len(likely)} likely next tokens can be "
+            f"compared with them; expected at least {_LEAST}",
+            code="uncheckable-log-probabilities",
         )

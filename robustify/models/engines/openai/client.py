@@ -9,8 +9,10 @@ import json
 import os
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
 from robustify.base.errors import ModelError, UsageError, installing
@@ -20,12 +22,16 @@ _PASSING = (408, 409, 429)
 """Statuses below 500 that the SDK retries."""
 _OF_A_FIELD = (400, 404, 405, 415, 422)
 """Statuses with which a server rejects a path, a model, a field, or a prompt."""
-_WHY: Mapping[int, str] = {
-    402: ": it asks for payment, so the credits may be used up",
-    404: ": it has no such model or path. Check `base_url`, which usually ends in /v1, `model`, and whether it is loaded",
-    405: ": it has no such path. Check `base_url`, which usually ends in /v1",
-    413: ": it is too large for the server, or for a proxy in front of it",
+_CAUSES: Mapping[int, tuple[str, str]] = {
+    402: ("payment-required", ": it asks for payment, so the credits may be used up"),
+    404: (
+        "unknown-model-or-path",
+        ": it has no such model or path. Check `base_url`, which usually ends in /v1, `model`, and whether it is loaded",
+    ),
+    405: ("unknown-path", ": it has no such path. Check `base_url`, which usually ends in /v1"),
+    413: ("oversized-request", ": it is too large for the server, or for a proxy in front of it"),
 }
+"""Code and likely cause of a refusal, by its status."""
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size|overflow)|maximum.{0,20}(length|tokens|allowed)|too (long|many tokens)"
     r"|(longer|greater|more) than.{0,30}(length|tokens|seq)|reduce (the|your) (length|prompt|input|messages?)"
@@ -43,15 +49,18 @@ _LONGEST_PAUSE = 120
 _NAME = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,99}|([A-Za-z]:|[~.]+)?[/\\][\w.:/\\@+~-]{0,199}", re.ASCII)
 """Name or path of a model."""
 _NO_JSON = {
-    b"<": "is a web page. Set `base_url` to the address of the API, which usually ends in /v1",
-    b"d": "is streamed, although `stream: false` was sent",
+    b"<": (
+        "web-page-reply",
+        "is a web page. Set `base_url` to the address of the API, which usually ends in /v1",
+    ),
+    b"d": ("streamed-reply", "is streamed, although `stream: false` was sent"),
 }
-"""What is wrong with a reply that is not JSON, by its first character."""
+"""Code and fault of a reply that is not JSON, by its first character."""
 SENT = {
     *("accept", "accept-encoding", "authorization", "connection"),
     *("content-length", "content-type", "host", "user-agent", "x-stainless-raw-response"),
 }
-"""Headers of a request. The SDK adds others from the environment, where they may be meant for another server."""
+"""Headers of a request. The SDK adds others that describe it and this machine."""
 
 Json = dict[str, Any]
 
@@ -60,8 +69,8 @@ class Unreachable(ModelError):
     """Error for a server that sent no usable reply after all retries.
     `status` is that of the last reply, 408 after a timeout, or None if the connection broke or the reply was incomplete."""
 
-    def __init__(self, *lines: str, status: int | None = None) -> None:
-        super().__init__(*lines)
+    def __init__(self, *lines: str, status: int | None = None, code: str = "") -> None:
+        super().__init__(*lines, code=code)
         self.status = status
 
 
@@ -69,9 +78,19 @@ class Refusal(ModelError):
     """Error for a request that the server would reject again. Its path, model, or field is unknown, its prompt is too long
     (`too_long`), or a content filter blocks it (`filtered`)."""
 
-    def __init__(self, *lines: str, status: int = 0, too_long: bool = False, filtered: bool = False) -> None:
-        super().__init__(*lines)
-        self.status, self.too_long, self.filtered = status, too_long, filtered
+    def __init__(self, *lines: str, status: int = 0, code: str = "") -> None:
+        super().__init__(*lines, code=code)
+        self.status = status
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the prompt does not fit into the model's context."""
+        return self.code == "prompt-too-long"
+
+    @property
+    def filtered(self) -> bool:
+        """Whether a content filter blocks the prompt."""
+        return self.code == "filtered-prompt"
 
 
 class Client:
@@ -82,10 +101,13 @@ class Client:
     def __init__(self, model: OpenAIModel, *, check_name: bool = True) -> None:
         try:
             import openai
+
+            from robustify.models.engines.openai.sdk import OpenAI
         except ImportError:
             raise ModelError(
                 f"{model.name}: the engine openai needs the package openai, which is not installed. Run "
-                f"{installing('openai')}."
+                f"{installing('openai')}.",
+                code="missing-package",
             ) from None
         refuse_servers(model.name)
         key = model.api_key()
@@ -105,51 +127,48 @@ class Client:
             # The message may contain the password of a proxy.
             raise UsageError(
                 f"{model.name}: the proxy of the environment ({_proxies() or 'none is set'}), or its certificates "
-                "(SSL_CERT_FILE, SSL_CERT_DIR), cannot be used. Set an address with http:// or https://, or unset them."
+                "(SSL_CERT_FILE, SSL_CERT_DIR), cannot be used. Set an address with http:// or https://, or unset them.",
+                code="unusable-proxy",
             ) from None
-        self._sdk = openai.OpenAI(
-            base_url=model.base_url, api_key=key, timeout=model.timeout, http_client=http
-        )
-        # The SDK reads these from the environment, and a value that is no header would end every request.
-        self._sdk.organization = self._sdk.project = None
-        self._sdk._custom_headers = {}
+        self._sdk = OpenAI(base_url=model.base_url, api_key=key, timeout=model.timeout, http_client=http)
 
     def close(self) -> None:
         """Close the connections."""
         self._sdk.close()
 
-    def fault(self, what: str) -> ModelError:
+    def fault(self, what: str, *, code: str) -> ModelError:
         """Return an error about the server of this model. `what` is a verb phrase."""
-        return ModelError(f"{self.model.name}: the server {what}")
+        return ModelError(f"{self.model.name}: the server {what}", code=code)
 
     def models(self) -> Json:
         """Return the reply of `/v1/models`, or raise one of the errors of `completions`."""
-        return self._sent(self._sdk.models.with_raw_response.list)
+        return self._send(self._sdk.models.with_raw_response.list)
 
     def completions(self, body: Mapping[str, Any]) -> Json:
         """Send these fields and the model's ID to `/v1/completions`, and return the reply. Raise `Refusal` if the server
         would reject the request again, `Unreachable` if it does not reply, and `ModelError` for a bad API key or another
         model."""
-        return self._of_this_model(self._sdk.completions, "prompt", body)
+        return self._ask_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
         """Send these fields and the model's ID to `/v1/chat/completions`. Return and raise what `completions` does."""
-        return self._of_this_model(self._sdk.chat.completions, "messages", body)
+        return self._ask_model(self._sdk.chat.completions, "messages", body)
 
-    def _of_this_model(self, resource: Any, prompt: str, body: Mapping[str, Any]) -> Json:
-        sent = {"model": self.model.served, **body}
-        needed = {name: sent[name] for name in ("model", prompt)}
-        reply = self._sent(lambda: resource.with_raw_response.create(**needed, extra_body=sent))
+    def _ask_model(self, resource: Any, prompt: str, body: Mapping[str, Any]) -> Json:
+        fields = {"model": self.model.served, **body}
+        required = {name: fields[name] for name in ("model", prompt)}
+        reply = self._send(lambda: resource.with_raw_response.create(**required, extra_body=fields))
         self.answered = True
         name, expected = reply.get("model"), self.model.pin or self.model.served
         if self._check_name and isinstance(name, str) and name and name != expected:
             raise self.fault(
-                f"replied as {shown_name(name, sent[prompt])}; expected {expected!r}. To expect another name, set `pin: "
-                "NAME`."
+                f"replied as {shown_name(name, fields[prompt])}; expected {expected!r}. To expect another name, set `pin: "
+                "NAME`.",
+                code="other-model-name",
             )
         return reply
 
-    def _sent(self, ask: Callable[[], Any]) -> Json:
+    def _send(self, ask: Callable[[], Any]) -> Json:
         import openai
 
         self._sdk.max_retries = self.retries
@@ -158,17 +177,20 @@ class Client:
         except openai.APIStatusError as error:
             raise self._error_of(error.response, error.body) from None
         except openai.APITimeoutError:
-            raise self._unreachable(f"sent no reply within {self.model.timeout:g} s", 408) from None
+            what = f"sent no reply within {self.model.timeout:g} s"
+            raise self._unreachable(what, 408, code="server-timeout") from None
         except openai.APIConnectionError as error:
-            refused = "connect" in type(error.__cause__).__name__.lower()
-            raise self._unreachable("cannot be reached" if refused else "broke the connection") from None
+            if "connect" in type(error.__cause__).__name__.lower():
+                raise self._unreachable("cannot be reached", code="unreachable-server") from None
+            raise self._unreachable("broke the connection", code="broken-connection") from None
         reply = _parsed(content)
         if isinstance(reply, list):
             # Together lists its models in a bare list.
             reply = {"data": reply}
         if not isinstance(reply, dict):
-            what = _NO_JSON.get(content.lstrip()[:1], "is not a complete JSON object")
-            raise Unreachable(f"{self.model.name}: the server sent a reply that {what}")
+            incomplete = ("incomplete-reply", "is not a complete JSON object")
+            code, what = _NO_JSON.get(content.lstrip()[:1], incomplete)
+            raise Unreachable(f"{self.model.name}: the server sent a reply that {what}", code=code)
         with self._lock:
             self.counts["tokens_in"] += count_in(reply, "prompt_tokens")
             self.counts["tokens_out"] += count_in(reply, "completion_tokens")
@@ -178,27 +200,28 @@ class Client:
         status, key = response.status_code, self.model.api_key_env
         error = refusal_of(self.model.name, status, body)
         if status in (401, 403):
-            sent = f"the key in {key}" if key else "a request without a key"
+            refused = f"the key in {key}" if key else "a request without a key"
             mend = f"the environment variable {key} to a valid key" if key else "`api_key_env: NAME`"
-            return self.fault(f"refused {sent} ({status}). Set {mend}.")
+            return self.fault(f"refused {refused} ({status}). Set {mend}.", code="refused-api-key")
         if status < 400:
-            return self.fault(f"redirects requests ({status}). Set `base_url` to the final address.")
+            what = f"redirects requests ({status}). Set `base_url` to the final address."
+            return self.fault(what, code="redirecting-server")
         if status not in _PASSING and (status < 500 or isinstance(error, Refusal)):
             return error
-        pause = self._sdk._parse_retry_after_header(response.headers) or 0
-        if pause > _LONGEST_PAUSE:
+        if (pause := retry_after(response.headers)) > _LONGEST_PAUSE:
             return self.fault(
                 f"replied with status {status} and asks to wait {pause:.0f} s (`Retry-After`, {pause / 60:.0f} minutes). "
-                "Run the same command again after that."
+                "Run the same command again after that.",
+                code="long-retry-delay",
             )
-        return self._unreachable(f"replied with status {status}", status)
+        return self._unreachable(f"replied with status {status}", status, code="failing-server")
 
-    def _unreachable(self, what: str, status: int | None = None) -> Unreachable:
+    def _unreachable(self, what: str, status: int | None = None, *, code: str) -> Unreachable:
         tries = f"up to {self.retries + 1} tries" if self.retries else "1 try"
         if host_of(self.model.base_url) and (proxies := _proxies()):
             tries += f"; proxies: {proxies}"
         hint = "" if status else ". Check that an OpenAI-compatible server runs at its base_url."
-        return Unreachable(f"{self.model.name}: the server {what} ({tries}){hint}", status=status)
+        return Unreachable(f"{self.model.name}: the server {what} ({tries}){hint}", status=status, code=code)
 
     def _check_request(self, request: Any) -> None:
         with self._lock:
@@ -213,21 +236,29 @@ def refusal_of(name: str, status: int, body: object) -> ModelError:
     """Return the error for an HTTP status that a retry would not change, as a `Refusal` if it may depend on the request."""
     # Only the start is read, because a prompt may follow.
     fields = ("code", "type", "message", "detail")
-    words = [body.get(field, "") for field in fields] if isinstance(body, dict) else [body]
-    said = " ".join(str(word)[:300] for word in words)
-    too_long = status in (400, 413, 422, 500) and bool(_TOO_LONG.search(said))
-    filtered = status == 400 and not too_long and bool(_FILTERED.search(said))
-    why = _WHY.get(status, "")
-    if too_long:
-        why = ": it does not fit into the model's context"
-    elif filtered:
-        why = ": a content filter blocked it"
-    elif status in _OF_A_FIELD and "stream" in said.lower():
-        why = ": it only streams its replies, which is not supported"
-    line = f"{name}: the server refused a request ({status}){why}"
-    if too_long or status in _OF_A_FIELD:
-        return Refusal(line, status=status, too_long=too_long, filtered=filtered)
-    return ModelError(line)
+    values = [body.get(field, "") for field in fields] if isinstance(body, dict) else [body]
+    words = " ".join(str(value)[:300] for value in values)
+    code, cause = _CAUSES.get(status, ("refused-request", ""))
+    if status in (400, 413, 422, 500) and _TOO_LONG.search(words):
+        code, cause = "prompt-too-long", ": it does not fit into the model's context"
+    elif status == 400 and _FILTERED.search(words):
+        code, cause = "filtered-prompt", ": a content filter blocked it"
+    elif status in _OF_A_FIELD and "stream" in words.lower():
+        code, cause = "streaming-only", ": it only streams its replies, which is not supported"
+    line = f"{name}: the server refused a request ({status}){cause}"
+    if code == "prompt-too-long" or status in _OF_A_FIELD:
+        return Refusal(line, status=status, code=code)
+    return ModelError(line, code=code)
+
+
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds that the headers of a reply ask to wait, or 0 if they do not."""
+    text = headers.get("retry-after", "")
+    try:
+        return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(text)
+    except ValueError:
+        date = parsedate_tz(text)
+        return mktime_tz(date) - time.time() if date else 0.0
 
 
 def correct_status(response: Any) -> None:
@@ -257,16 +288,16 @@ def _proxies() -> str:
     return ", ".join(sorted(name for name in os.environ if re.fullmatch("(https?|all|no)_proxy", name, re.I)))
 
 
-def shown_name(said: object, prompt: object = "") -> str:
+def shown_name(name: object, prompt: object = "") -> str:
     """Return the model name that a server reports, or a placeholder if the name may be part of a prompt."""
-    if is_name(said) and str(said) not in str(prompt):
-        return repr(said)
+    if is_name(name) and str(name) not in str(prompt):
+        return repr(name)
     return "another name (not shown, because it does not look like a model name)"
 
 
-def is_name(said: object) -> bool:
+def is_name(value: object) -> bool:
     """Return whether the value looks like a model name: one word of at most 100 characters."""
-    return isinstance(said, str) and bool(_NAME.fullmatch(said))
+    return isinstance(value, str) and bool(_NAME.fullmatch(value))
 
 
 def count_of(value: object) -> int:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from robustify.base.errors import DataError, ModelError, RequestError
+from robustify.base.errors import DataError, ModelError, Notice, RequestError
 from robustify.items.views import BY_CHAT, Request
 from robustify.models.engines.cache import Cache, CachedScores
 from robustify.models.engines.openai.capabilities import SAME, Capabilities
@@ -50,18 +50,18 @@ class OpenAIServer(Servers):
         do not fit or cannot be scored, and `ModelError` if the server keeps failing or returns unusable numbers."""
         can = self.capabilities
         keys = sampled_keys(requests) if can.chat else keys_of(requests)
-        asked = Counter(keys)
-        kept, known = self._stored(asked)
-        progress(sum(asked[key] for key in known))
-        if can.chat and not known.keys() >= asked.keys() and not self._is_identified:
+        counts = Counter(keys)
+        cache, scores = self._stored(counts)
+        progress(sum(counts[key] for key in scores))
+        if can.chat and not scores.keys() >= counts.keys() and not self._is_identified:
             self._identify()
-            kept, known = self._stored(asked)
+            cache, scores = self._stored(counts)
         # Jobs are planned from all requests, so that a resumed run sends the same requests as an uninterrupted one.
         planned = jobs_of(requests, keys, letter_of if can.chat else one_letter)
-        jobs = [job for job in planned if not known.keys() >= job.wanted.keys()]
+        jobs = [job for job in planned if not scores.keys() >= job.continuations.keys()]
         if can.form is None and (not (can.top or can.chat) or not all(job.letters for job in jobs)):
             raise self.living[0].client.fault(
-                "returns no prompt log-probabilities, so only letters can be scored"
+                "returns no prompt log-probabilities, so only letters can be scored", code="letters-only"
             )
         longest = max((job.context for job in jobs), key=len, default="")
         if jobs:
@@ -69,19 +69,15 @@ class OpenAIServer(Servers):
         unfit: dict[Encoded, str] = {}
         try:
             for scored in self._verified(jobs):
-                fresh = {key: value for key, value in scored.items() if key not in known}
-                unfit |= {key: why for key, why in fresh.items() if isinstance(why, str)}
-                known |= kept.keep({k: v for k, v in fresh.items() if isinstance(v, Logprob)})
-                progress(sum(asked[key] for key in fresh))
+                fresh = {key: value for key, value in scored.items() if key not in scores}
+                unfit |= {key: reason for key, reason in fresh.items() if isinstance(reason, str)}
+                scores |= cache.keep({key: lp for key, lp in fresh.items() if isinstance(lp, Logprob)})
+                progress(sum(counts[key] for key in fresh))
         except ModelError as error:
             # Equal requests count as often as they are asked, as in the forecast and in progress.
-            done, sent = sum(asked[key] for key in known), self.usage()["tokens_in"]
-            cached = f"{done:,} are cached, so the same command continues from there"
-            last = (
-                f"{self.name}: {len(keys) - done:,} of {len(keys):,} requests remain; "
-                f"{cached if self._cache else 'none are cached'} ({sent:,} tokens were sent)"
-            )
-            raise type(error)(*error.lines, last) from None
+            error.lines += (self._remaining(len(keys), sum(counts[key] for key in scores)),)
+            error.args = ("\n".join(error.lines),)
+            raise
         if jobs:
             try:
                 self.each(lambda server: server.probe(PROBES["after the last item"], longest))
@@ -92,7 +88,15 @@ class OpenAIServer(Servers):
                 raise
         if unfit:
             raise RequestError.of({i: unfit[key] for i, key in enumerate(keys) if key in unfit})
-        return [known[key] for key in keys]
+        return [scores[key] for key in keys]
+
+    def _remaining(self, n_requests: int, n_done: int) -> Notice:
+        cached = f"{n_done:,} are cached, so the same command continues from there"
+        return Notice(
+            f"{self.name}: {n_requests - n_done:,} of {n_requests:,} requests remain; "
+            f"{cached if self._cache else 'none are cached'} ({self.usage()['tokens_in']:,} tokens were sent)",
+            code="remaining-requests",
+        )
 
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
         """Run the jobs in parts, and yield a part only if a later probe finds the same model. The first job is run alone on
@@ -102,8 +106,8 @@ class OpenAIServer(Servers):
             self.each(lambda server: server.score(jobs[0]))
         while start < len(jobs):
             began, part = time.monotonic(), jobs[start : start + size]
-            done = self.run(lambda server, job: server.score(job), part, self.verify)
-            yield {key: value for _, scored in done for key, value in scored.items()}
+            results = self.run(lambda server, job: server.score(job), part, self.verify)
+            yield {key: value for _, scored in results for key, value in scored.items()}
             start += len(part)
             in_time = int(size * _SECONDS / max(time.monotonic() - began, 1e-3))
             size = max(_PROBED, min(2 * size, in_time, _MOST if can.probe else _PROBED))
@@ -119,13 +123,13 @@ class OpenAIServer(Servers):
         write."""
         places = range(len(prompts))
         replies = dict(self.run(lambda server, i: server.write(prompts[i], max_tokens), places, self.verify))
-        if faults := [f"prompt {i}: {TOO_LONG}" for i in places if replies[i] is None]:
-            raise DataError.gather(faults)
+        if unfit := [i for i in places if replies[i] is None]:
+            raise DataError.gather([Notice(f"prompt {i}: {TOO_LONG}", code=TOO_LONG.code) for i in unfit])
         return [reply for _, reply in sorted(replies.items()) if reply is not None]
 
-    def _stored(self, asked: Iterable[Encoded]) -> tuple[CachedScores, dict[Encoded, Logprob]]:
-        kept = CachedScores(self._cache, self._recipe, self.name)
-        return kept, kept.known(asked)
+    def _stored(self, keys: Iterable[Encoded]) -> tuple[CachedScores, dict[Encoded, Logprob]]:
+        cache = CachedScores(self._cache, self._recipe, self.name)
+        return cache, cache.known(keys)
 
     def _identify(self) -> None:
         """Ask chat servers the questions with many answers, whose replies identify the model. Raise `ModelError` if those
@@ -134,7 +138,8 @@ class OpenAIServer(Servers):
         for other, tastes in others:
             if not are_alike(first, tastes, ENDED):
                 raise other.client.fault(
-                    "answers otherwise than the first one; expected the same model on all servers of base_urls"
+                    "answers otherwise than the first one; expected the same model on all servers of base_urls",
+                    code="differing-servers",
                 )
         self._tastes, self._is_identified = " ".join(first), True
         del self._recipe
@@ -147,25 +152,25 @@ class OpenAIServer(Servers):
         can = self.capabilities
         for n in range(1000):
             recipe = {**_recipe(self.model, can), "variant": str(n)}
-            kept = CachedScores(self._cache, recipe, self.name)
-            before = kept.path
-            if before is None or (before == _UNPROBED and self._tastes):
-                kept.path = before = (
+            cache = CachedScores(self._cache, recipe, self.name)
+            stored = cache.path
+            if stored is None or (stored == _UNPROBED and self._tastes):
+                cache.path = stored = (
                     " ".join(f"{number:.4f}" for number in can.probe) or self._tastes or _UNPROBED
                 )
-            if not can.probe and before != _SPOILT:
-                stored = [] if before == _UNPROBED else before.split()
-                if are_alike(stored, self._tastes.split(), RESUMED):
+            if not can.probe and stored != _SPOILT:
+                tastes = [] if stored == _UNPROBED else stored.split()
+                if are_alike(tastes, self._tastes.split(), RESUMED):
                     return {**recipe, "probe": _UNPROBED}
             # Each number must agree, because asking again is better than mixing two models.
             elif can.probe:
-                numbers = [float(number) for number in before.split()]
+                numbers = [float(number) for number in stored.split()]
                 if len(numbers) == len(can.probe) and all(
                     abs(a - b) <= SAME for a, b in zip(numbers, can.probe, strict=True)
                 ):
-                    return {**recipe, "probe": before}
+                    return {**recipe, "probe": stored}
         raise self.living[0].client.fault(
-            "seems to serve a different model every time; expected always the same"
+            "seems to serve a different model every time; expected always the same", code="unstable-model"
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from typing import TypeVar
 
+from robustify.base.errors import Notice
 from robustify.items.views import Request
 from robustify.models.engines.openai.client import Client, Json, Refusal, count_in
 from robustify.models.engines.plan import Encoded, split_blanks
@@ -17,7 +18,7 @@ J = TypeVar("J")
 R = TypeVar("R")
 TEXT = "The capital of France is Paris, and the capital of Italy is"
 """Harmless text of the probes."""
-TOO_LONG = "does not fit into the model's context, according to the server"
+TOO_LONG = Notice("does not fit into the model's context, according to the server", code="prompt-too-long")
 Scored = dict[Encoded, Logprob | str]
 """Scores, or the reason why a request cannot be scored. The reason never contains its text."""
 Check = Callable[[str, Json], None]
@@ -33,7 +34,7 @@ class Job:
     """Unit of work of one thread: all letters after one context, or a single other continuation."""
 
     context: str
-    wanted: Mapping[Encoded, str]
+    continuations: Mapping[Encoded, str]
     letters: bool
 
 
@@ -53,14 +54,16 @@ def jobs_of(
 ) -> list[Job]:
     """Group requests into jobs, with each distinct request in one job. The longest job comes first, and then those of
     letters. `is_letter` returns a true value for a letter."""
-    wanted: dict[tuple[str, str | None], dict[Encoded, str]] = {}
+    continuations: dict[tuple[str, str | None], dict[Encoded, str]] = {}
     for request, key in zip(requests, keys, strict=True):
         context, continuation = split_blanks(request)
         own = None if context and is_letter(continuation) else continuation
-        wanted.setdefault((context, own), {})[key] = continuation
-    jobs = [Job(context, texts, letters=own is None) for (context, own), texts in wanted.items()]
+        continuations.setdefault((context, own), {})[key] = continuation
+    jobs = [Job(context, texts, letters=own is None) for (context, own), texts in continuations.items()]
     # A server that cannot read the longest one is found out at once.
-    longest = max(jobs, key=lambda job: len(job.context) + max(map(len, job.wanted.values())), default=None)
+    longest = max(
+        jobs, key=lambda job: len(job.context) + max(map(len, job.continuations.values())), default=None
+    )
     return sorted(jobs, key=lambda job: (job is not longest, not job.letters))
 
 
@@ -71,7 +74,7 @@ def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Generat
     stop = threading.Event()
     failures: list[BaseException] = []
 
-    def tried(job: J) -> list[R]:
+    def run(job: J) -> list[R]:
         try:
             return [] if stop.is_set() else [work(job)]
         except BaseException as error:
@@ -81,8 +84,8 @@ def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Generat
 
     pool = ThreadPool(max(1, min(width, len(jobs))))
     try:
-        for found in pool.imap_unordered(tried, jobs):
-            yield from found
+        for results in pool.imap_unordered(run, jobs):
+            yield from results
     finally:
         stop.set()
         pool.close()
@@ -114,11 +117,11 @@ class Reach:
                 return
             if self._spelled is not None:
                 self._spelled(prompt)
-            read = n + 1 if self._spelled is not None or not n else self._added(prompt)
+            read = n + 1 if self._spelled is not None or not n else self._read_by_halves(prompt)
             # Some servers report the same count for every prompt.
             self._read = max(read, self._read + 1)
 
-    def _added(self, prompt: str) -> int:
+    def _read_by_halves(self, prompt: str) -> int:
         middle = prompt.find(" ", len(prompt) // 2) % (len(prompt) + 1)
         number = secrets.randbelow(8000) + 1000
         texts = ("", prompt[:middle], prompt[middle:], prompt)
@@ -127,12 +130,13 @@ class Reach:
             replies = [self._send(f"{number + i}. {TEXT}. {TEXT}.\n\n{text}") for i, text in enumerate(texts)]
         except Refusal:
             return _WHOLE
-        lead, first, second, whole = (count_in(reply, "prompt_tokens") for reply in replies)
+        n_lead, n_first, n_second, n_read = (count_in(reply, "prompt_tokens") for reply in replies)
         # Counts that are rounded to a multiple of this number are off by up to twice as much.
-        grain = math.gcd(lead, first, second, whole)
-        if whole + max(_SEAM, 2 * grain) < first + second - lead:
+        grain = math.gcd(n_lead, n_first, n_second, n_read)
+        if n_read + max(_SEAM, 2 * grain) < (expected := n_first + n_second - n_lead):
             raise self._client.fault(
-                f"cuts long prompts: it read {whole:,} tokens of a prompt that has {first + second - lead:,} or more. Give "
-                "it a longer context (such as `num_ctx`), or use fewer shots."
+                f"cuts long prompts: it read {n_read:,} tokens of a prompt that has {expected:,} or more. Give it a longer "
+                "context (such as `num_ctx`), or use fewer shots.",
+                code="cut-prompts",
             )
-        return whole or _WHOLE
+        return n_read or _WHOLE

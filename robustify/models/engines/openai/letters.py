@@ -76,19 +76,19 @@ class ByChat:
         """Return `n` replies to a question. Raise `Refusal` if the server rejects it, and `ModelError` if it fails, or a
         reply has no text."""
         text = by_chat(context, letters)
-        found: list[Reply] = []
-        while len(found) < n:
-            seed = len(found) + 1 if self.seeded else None
-            reply = self.send(client, text, letters, n - len(found), seed=seed)
+        replies: list[Reply] = []
+        while len(replies) < n:
+            seed = len(replies) + 1 if self.seeded else None
+            reply = self.send(client, text, letters, n - len(replies), seed=seed)
             check(text, reply)
-            found += read_replies(reply, "chat", client.model.name)
-        return found[:n]
+            replies += read_replies(reply, "chat", client.model.name)
+        return replies[:n]
 
 
 def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | None:
     """Return the first request format with which the server answers a harmless question with a letter, or None if none
     works. Raise `ModelError` if the server fails, or its replies are truncated before a letter."""
-    cut, answered = False, set[tuple[bool, str]]()
+    was_cut, answered = False, set[tuple[bool, str]]()
     for structured, length, several in product((True, False), LENGTHS, (True, False)):
         if (structured, length) in answered:
             continue
@@ -101,12 +101,13 @@ def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | N
             continue
         if any(read_letter(reply, letters) for reply in replies):
             return way
-        cut |= any(reply.finish_reason == "length" for reply in replies)
+        was_cut |= any(reply.finish_reason == "length" for reply in replies)
         answered.add((structured, length))
-    if cut:
+    if was_cut:
         raise ModelError(
             f"{client.model.name}: the replies end after {client.model.reply_tokens} tokens without a letter. For a "
-            "reasoning model, increase the limit (`reply_tokens: 4096`)."
+            "reasoning model, increase the limit (`reply_tokens: 4096`).",
+            code="truncated-replies",
         )
     return None
 
@@ -120,28 +121,35 @@ def letter_of(continuation: str) -> str | None:
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
     """Return the letter that a reply names, or None if it names none of `letters`. A reply that was cut must consist of the
     letter, because it may be thoughts whose tags are missing."""
-    found = read_pick(reply, ("",) * len(letters), letters)
-    if not isinstance(found, Picked):
+    pick = read_pick(reply, ("",) * len(letters), letters)
+    if not isinstance(pick, Picked):
         return None
-    cut = isinstance(reply, Reply) and reply.finish_reason == "length"
-    whole = not cut or (found.named_by == "mark" and len(reply.split()) <= 2)
-    return letters[found.index] if whole else None
+    was_cut = isinstance(reply, Reply) and reply.finish_reason == "length"
+    is_letter_alone = pick.named_by == "mark" and len(reply.split()) <= 2
+    return letters[pick.index] if is_letter_alone or not was_cut else None
 
 
 def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
     """Return the texts and finish reasons in a reply to `chat` or `completions`.
     Raise `ModelError` if the reply has no text, or the server did not finish it."""
     choices = reply.get("choices")
-    found = [_reply(one, path) for one in choices] if isinstance(choices, list) else []
-    replies = [one for one in found if one is not None]
+    parsed = [_read_choice(choice, path) for choice in choices] if isinstance(choices, list) else []
+    replies = [text for text in parsed if text is not None]
     # If nothing was generated, the reply has not reached its maximum length.
     unwritten = isinstance(usage := reply.get("usage"), dict) and usage.get("completion_tokens") == 0
-    if not found or None in found or (unwritten and any(one.finish_reason == "length" for one in replies)):
-        raise ModelError(f"{name}: the server sent a reply without text, or one that it did not finish")
+    if (
+        not parsed
+        or None in parsed
+        or (unwritten and any(text.finish_reason == "length" for text in replies))
+    ):
+        raise ModelError(
+            f"{name}: the server sent a reply without text, or one that it did not finish",
+            code="unfinished-reply",
+        )
     return replies
 
 
-def _reply(choice: object, path: str) -> Reply | None:
+def _read_choice(choice: object, path: str) -> Reply | None:
     if not isinstance(choice, dict):
         return None
     match choice:
@@ -176,23 +184,26 @@ def sampled(client: Client, way: ByChat, samples: int, check: Check, job: Job) -
     The share is that of the readable replies after adding half a reply to each count (Krichevsky and Trofimov 1981),
     because zero replies out of five do not mean zero probability.
     """
-    named = {key: str(letter_of(continuation)) for key, continuation in job.wanted.items()}
-    letters = sorted(set(named.values()))
+    letter_by_key = {key: str(letter_of(text)) for key, text in job.continuations.items()}
+    letters = sorted(set(letter_by_key.values()))
     try:
         replies = way.replies(client, job.context, letters, samples, check)
     except Refusal as refusal:
         if refusal.too_long:
-            return dict.fromkeys(named, TOO_LONG)
+            return dict.fromkeys(letter_by_key, TOO_LONG)
         # Hosted models refuse questions that trigger a content filter, and answer others of the same form.
         if not refusal.filtered:
             raise
         replies = []
     counts = Counter(letter for reply in replies if (letter := read_letter(reply, letters)))
-    n = counts.total()
-    if 2 * n <= samples:
-        return dict.fromkeys(named, NO_LETTER)
-    total = n + len(letters) / 2
-    return {key: Logprob(math.log((counts[letter] + 0.5) / total), 1, n) for key, letter in named.items()}
+    n_read = counts.total()
+    if 2 * n_read <= samples:
+        return dict.fromkeys(letter_by_key, NO_LETTER)
+    total = n_read + len(letters) / 2
+    return {
+        key: Logprob(math.log((counts[letter] + 0.5) / total), 1, n_read)
+        for key, letter in letter_by_key.items()
+    }
 
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
@@ -201,6 +212,8 @@ def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
     letters: dict[str, set[str]] = {}
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")
-    among = ["".join(sorted(letters[request.context])).encode() for request in requests]
-    keys = keys_of(requests)
-    return [Encoded(k.context, (*k.continuation, *b"|2|", *a)) for k, a in zip(keys, among, strict=True)]
+    keys = []
+    for request, key in zip(requests, keys_of(requests), strict=True):
+        options = "".join(sorted(letters[request.context])).encode()
+        keys.append(Encoded(key.context, (*key.continuation, *b"|2|", *options)))
+    return keys

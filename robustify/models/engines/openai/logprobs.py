@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from robustify.base.errors import ModelError
+from robustify.base.errors import ModelError, Notice
 from robustify.models.engines.openai.client import Client, Json, Refusal, count_in
 from robustify.models.engines.openai.jobs import TOO_LONG, Check, Job, Scored
 from robustify.models.engines.openai.letters import was_finished
@@ -54,43 +54,47 @@ class Questions:
 
     def spelled(self, prompt: str, form: Form) -> list[Token]:
         """Return the tokens of a prompt after checking that they spell it. Raise `ModelError` if they do not spell it."""
-        tokens = self.sent(self.prompt(prompt, form), "log-probabilities")
+        tokens = self.require(self.prompt(prompt, form), "log-probabilities")
         if not covers(tokens, prompt):
             raise self.client.fault(
                 f"sent log-probabilities of {len(tokens)} tokens that do not spell the prompt ({len(prompt)} "
-                "characters). The prompt may have been shortened."
+                "characters). The prompt may have been shortened.",
+                code="changed-prompt",
             )
         return tokens
 
-    def sent(self, found: T | None, what: str) -> T:
-        """Return the numbers that were `found` in a reply. Raise `ModelError` if the server did not send them."""
-        if found is None:
-            raise self.client.fault(f"sent no {what}, although it did so in the capability probe")
-        return found
+    def require(self, numbers: T | None, what: str) -> T:
+        """Return the numbers in a reply. Raise `ModelError` if the server did not send them."""
+        if numbers is None:
+            raise self.client.fault(
+                f"sent no {what}, although it did so in the capability probe",
+                code="missing-log-probabilities",
+            )
+        return numbers
 
     def prompt(self, prompt: str, form: Form) -> list[Token] | None:
         """Return the tokens of the prompt with their log-probabilities, or None if the server does not return them."""
         if form == "prompt_logprobs":
-            return self._asked(prompt, {"prompt_logprobs": 0}, _prompt_tokens)
-        return self._asked(prompt, {"echo": True, "logprobs": 1}, lambda reply: _echoed(reply, prompt))
+            return self._ask(prompt, {"prompt_logprobs": 0}, _prompt_tokens)
+        return self._ask(prompt, {"echo": True, "logprobs": 1}, lambda reply: _echoed(reply, prompt))
 
     def following(self, prompt: str, top: int) -> dict[str, float] | None:
         """Map each of the most likely next tokens (at most `top`) to its log-probability. The result is None if the
         server does not return them, and empty if the model ends its text every time."""
         for _ in range(_DRAWN):
-            seen = self._asked(prompt, {"logprobs": top}, lambda reply: _following(reply, top))
-            if seen != {}:
-                return seen
+            likely = self._ask(prompt, {"logprobs": top}, lambda reply: _following(reply, top))
+            if likely != {}:
+                return likely
         return {}
 
-    def _asked(self, prompt: str, fields: Mapping[str, Any], read: Callable[[Json], T]) -> T:
+    def _ask(self, prompt: str, fields: Mapping[str, Any], read: Callable[[Json], T]) -> T:
         reply = self.client.completions({**_PLAIN, "prompt": prompt, **fields})
         self.check(prompt, reply)
         try:
             return read(reply)
         except Unusable as error:
-            fault = self.client.fault(f"sent {error}; expected a log-probability for every token")
-            raise Unusable(*fault.lines) from None
+            what = f"sent {error}; expected a log-probability for every token"
+            raise Unusable(*self.client.fault(what, code=error.code).lines, code=error.code) from None
 
 
 def _following(reply: Json, top: int) -> dict[str, float] | None:
@@ -104,7 +108,7 @@ def _following(reply: Json, top: int) -> dict[str, float] | None:
             if choice.get("text") or choice.get("finish_reason") == "length":
                 return None
             if not was_finished("", choice.get("finish_reason")):
-                raise Unusable("a completion that it did not finish")
+                raise Unusable("a completion that it did not finish", code="unfinished-reply")
             return {}
     shown = ((_number(lp), str(token)) for token, lp in pairs if not _is_masked(lp))
     best = sorted(shown, key=lambda pair: -pair[0])[: top + 1]
@@ -127,7 +131,8 @@ def _echoed(reply: Json, prompt: str) -> list[Token] | None:
         case _:
             return None
     if len(texts) != len(logprobs):
-        raise Unusable(f"{len(logprobs)} log-probabilities for {len(texts)} tokens")
+        what = f"{len(logprobs)} log-probabilities for {len(texts)} tokens"
+        raise Unusable(what, code="incomplete-log-probabilities")
     pairs = enumerate(zip(texts, logprobs, strict=True))
     tokens = [Token(str(text), None if lp is None and i == 0 else _number(lp)) for i, (text, lp) in pairs]
     # If the text ends here, some servers generate no token. Others generate several. The server's own count may contain a
@@ -147,28 +152,29 @@ def _entry(entry: object, i: int) -> Token:
     if entry is None and i == 0:
         return Token("", None)
     if not isinstance(entry, dict) or not entry:
-        raise Unusable(f"no token at position {i} of the prompt")
+        raise Unusable(f"no token at position {i} of the prompt", code="missing-prompt-token")
     value = next(iter(entry.values()))
-    known = value if isinstance(value, dict) else {"logprob": value}
-    text = known.get("decoded_token")
-    return Token(text if isinstance(text, str) else "", _number(known.get("logprob")))
+    token = value if isinstance(value, dict) else {"logprob": value}
+    text = token.get("decoded_token")
+    return Token(text if isinstance(text, str) else "", _number(token.get("logprob")))
 
 
 def _choice(reply: Json) -> Json:
     match reply.get("choices"):
         case [dict() as choice]:
             return choice
-    raise Unusable("a reply without its one completion")
+    raise Unusable("a reply without its one completion", code="missing-completion")
 
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unusable(f"{type(value).__name__} instead of a log-probability")
+        what = f"{type(value).__name__} instead of a log-probability"
+        raise Unusable(what, code="invalid-log-probability")
     if value <= _FLOOR:
         mend = "start it without top_k or top_p, vLLM with `--logprobs-mode raw_logprobs`"
-        raise Unusable(f"{value:g} for a token that it does not allow ({mend})")
+        raise Unusable(f"{value:g} for a token that it does not allow ({mend})", code="masked-token")
     if not math.isfinite(value) or value > _ROUNDING:
-        raise Unusable(f"{value:g} instead of a log-probability")
+        raise Unusable(f"{value:g} instead of a log-probability", code="invalid-log-probability")
     return float(value)
 
 
@@ -189,13 +195,13 @@ def _spells(joined: str, text: str) -> bool:
     """Return whether the joined tokens spell the text, where n replacement characters stand for 1 to n characters."""
     if PART not in joined:
         return joined == text
-    reached = {0}
+    ends = {0}
     for piece in re.split(f"({PART}+)", joined):
         if piece.startswith(PART):
-            reached = {at + n for at in reached for n in range(1, len(piece) + 1) if at + n <= len(text)}
+            ends = {end + n for end in ends for n in range(1, len(piece) + 1) if end + n <= len(text)}
         else:
-            reached = {at + len(piece) for at in reached if text.startswith(piece, at)}
-    return len(text) in reached
+            ends = {end + len(piece) for end in ends if text.startswith(piece, end)}
+    return len(text) in ends
 
 
 def score(questions: Questions, form: Form | None, top: int, job: Job) -> Scored:
@@ -208,24 +214,24 @@ def score(questions: Questions, form: Form | None, top: int, job: Job) -> Scored
     because its probability covers both sides.
     """
     if not job.context:
-        why = "has no context, which a server needs; run this model with the engine hf"
-        return dict.fromkeys(job.wanted, why)
-    seen: Mapping[str, float] = {}
+        reason = "has no context, which a server needs; run this model with the engine hf"
+        return dict.fromkeys(job.continuations, Notice(reason, code="empty-context"))
+    likely: Mapping[str, float] = {}
     scored: Scored = {}
     try:
         if job.letters and top:
-            seen = questions.sent(questions.following(job.context, top), "`top_logprobs`")
-        for key, continuation in job.wanted.items():
-            if continuation in seen:
-                scored[key] = Logprob(seen[continuation], 1)
+            likely = questions.require(questions.following(job.context, top), "`top_logprobs`")
+        for key, continuation in job.continuations.items():
+            if continuation in likely:
+                scored[key] = Logprob(likely[continuation], 1)
             elif form is None:
                 # The upper bound is the least likely of the tokens shown.
-                scored[key] = Logprob(min(seen.values(), default=0.0), 0)
+                scored[key] = Logprob(min(likely.values(), default=0.0), 0)
             else:
                 scored[key] = _in_prompt(questions, form, job.context, continuation)
     except Refusal as refusal:
         if refusal.too_long:
-            return dict.fromkeys(job.wanted, TOO_LONG)
+            return dict.fromkeys(job.continuations, TOO_LONG)
         raise
     return scored
 
@@ -235,14 +241,19 @@ def _in_prompt(questions: Questions, form: Form, context: str, continuation: str
     n = tokens_of(continuation, tokens)
     if n is None and any(PART in t.text for t in tokens):
         # The rule of lm-eval (`_encode_pair`): the continuation is what follows the tokens of the context.
-        alone = [t.text for t in questions.spelled(context, form)]
-        same = alone == [t.text for t in tokens[: len(alone)]]
-        n = len(tokens) - len(alone) if same and len(tokens) > len(alone) else None
+        context_texts = [t.text for t in questions.spelled(context, form)]
+        is_prefix = context_texts == [t.text for t in tokens[: len(context_texts)]]
+        n = len(tokens) - len(context_texts) if is_prefix and len(tokens) > len(context_texts) else None
     if n is None:
-        return "has a token that crosses the end of its context; run this model with the engine hf"
+        return Notice(
+            "has a token that crosses the end of its context; run this model with the engine hf",
+            code="token-across-boundary",
+        )
     numbers = [t.logprob for t in tokens[len(tokens) - n :] if t.logprob is not None]
     if not numbers or len(numbers) < n:
-        raise questions.client.fault(f"sent {len(numbers)} log-probabilities for {n} tokens")
+        raise questions.client.fault(
+            f"sent {len(numbers)} log-probabilities for {n} tokens", code="incomplete-log-probabilities"
+        )
     return Logprob(sum(numbers), n)
 
 

@@ -44,10 +44,6 @@ _TASTES = (
 class ProbeError(ModelError):
     """Error for a server that fails a probe. `code` is that of the probe."""
 
-    def __init__(self, code: str, *lines: str) -> None:
-        super().__init__(*lines)
-        self.code = code
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -91,15 +87,15 @@ class Session:
             return ()
         self.budget -= 1
         try:
-            heard = self._ask(question, n, seed)
+            reply = self._ask(question, n, seed)
         except Refusal as refusal:
             # A server that refuses a long prompt does not cut it.
             return (question.right,) if refusal.too_long and question.right else ()
-        self._n_tokens = heard.n_tokens
-        self._density = heard.n_tokens / len((question.context + question.system).encode())
+        self._n_tokens = reply.n_tokens
+        self._density = reply.n_tokens / len((question.context + question.system).encode())
         # No token is shorter than a byte.
         self.adds_text |= self._density > 1
-        return heard.letters
+        return reply.letters
 
     @property
     def drops_system(self) -> bool:
@@ -125,9 +121,9 @@ class Session:
             self._counts[kind] = self._n_tokens, self._density
         return trials
 
-    def fail(self, code: str, fault: str) -> ProbeError:
-        """Return the error of a failed probe. `fault` is a verb phrase, what was expected, and what to do."""
-        return ProbeError(code, *self.client.fault(fault).lines)
+    def fail(self, what: str, *, code: str) -> ProbeError:
+        """Return the error of a failed probe. `what` is a verb phrase, what was expected, and what to do."""
+        return ProbeError(*self.client.fault(what, code=code).lines, code=code)
 
     def _recalling(self, kind: str, number: int) -> Question:
         statement, question = _RECALLED[number % len(_RECALLED)]
@@ -195,7 +191,7 @@ class Recall:
             if likelihood_ratio(trials, control) >= LEAST_RATIO:
                 if self.kind == "system" and session.drops_system:
                     break
-                raise session.fail(self.code, self.fault)
+                raise session.fail(self.fault, code=self.code)
             if len(trials) < n:
                 break
         _LOG.info(
@@ -218,7 +214,7 @@ def likelihood_ratio(trials: Sequence[bool], control: Sequence[bool]) -> float:
 class Added:
     """Text that the server adds to prompts, by its own count of tokens, and that keeps the model from what it is asked."""
 
-    code: str = "added_text"
+    code: str = "added-text"
 
     def run(self, session: Session) -> None:
         """Judge the replies of the other probes. A model that is right, or else says always the same, does not guess: it
@@ -227,9 +223,9 @@ class Added:
         if not session.adds_text or not session.missed:
             return
         error = session.fail(
-            self.code,
             "counts more tokens than it is sent characters, and misses words that prompts name, so a proxy seems to add "
             "a system prompt. Expected the prompt alone: ask the server itself, without a proxy or policy.",
+            code=self.code,
         )
         if n_right >= 2 and len(session.missed) == 1:
             raise error
@@ -237,30 +233,30 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class DrawnReplies:
     """Replies to questions with many answers, which must differ from one another."""
 
-    code: str = "copied_replies"
+    code: str = "copied-replies"
 
     def run(self, session: Session) -> None:
         """Find out how the replies differ. Raise `ProbeError` if they only differ where the prompts do."""
         if not session.chat:
             return
         questions = [Question(_lettered(*taste)) for taste in _TASTES]
-        heard = [session.ask(one) for one in questions]
-        if single := len(heard[0]) < N:
-            heard[0] += session.ask(questions[0])
-        session.tastes = _spelled(heard)
-        if not all(heard) or any(len(set(letters)) > 1 for letters in heard):
+        replies = [session.ask(question) for question in questions]
+        if single := len(replies[0]) < N:
+            replies[0] += session.ask(questions[0])
+        session.tastes = _as_texts(replies)
+        if not all(replies) or any(len(set(letters)) > 1 for letters in replies):
             return
-        usual = [letters[0] for letters in heard]
+        usual = [letters[0] for letters in replies]
 
         def differ(questions: Sequence[Question], start: int) -> list[bool]:
-            got = [session.ask(one, 1, start + i) for i, one in enumerate(questions)]
-            session.seeded |= any(got)
-            if not any(got):  # The server refuses seeds.
-                got = [session.ask(one, 1) for one in questions]
-            return [letters[0] != usual[i % 2] for i, letters in enumerate(got) if letters]
+            replies = [session.ask(question, 1, start + i) for i, question in enumerate(questions)]
+            session.seeded |= any(replies)
+            if not any(replies):  # The server refuses seeds.
+                replies = [session.ask(question, 1) for question in questions]
+            return [letters[0] != usual[i % 2] for i, letters in enumerate(replies) if letters]
 
         if any(differ(questions if single else questions * 2, 1)):
             # Copies say nothing about the model.
@@ -271,15 +267,16 @@ class Draws:
             )
             return
         changed = [
-            replace(one, context=f"(Number {7411 + i})\n\n{one.context}") for i, one in enumerate(questions)
+            replace(question, context=f"(Number {7411 + i})\n\n{question.context}")
+            for i, question in enumerate(questions)
         ]
         if single and differ(changed, 11) == [True, True]:
             session.doubt()
             if (repeated := differ(questions * 2, 21)) and not any(repeated):
                 raise session.fail(
-                    self.code,
                     "sends the same reply whenever it gets the same prompt, so a cache seems to answer. Expected a new one "
                     "each time: turn the cache off, or ask the server behind it.",
+                    code=self.code,
                 )
         session.seeded = False
         _LOG.warning(
@@ -293,38 +290,36 @@ class Draws:
 class Same:
     """Questions with many answers, once more at the end: the replies must have the same distribution."""
 
-    code: str = "other_weights"
+    code: str = "changed-weights"
 
     def run(self, session: Session) -> None:
         """Compare the replies with those at the start of the session."""
         questions = [Question(_lettered(*taste)) for taste in _TASTES]
-        now = _spelled([session.ask(one) for one in questions]) if session.tastes else ()
-        if not are_alike(session.tastes, now, ENDED):
+        tastes = _as_texts([session.ask(question) for question in questions]) if session.tastes else ()
+        if not are_alike(session.tastes, tastes, ENDED):
             raise session.fail(
-                self.code,
                 "answers otherwise than at the start of the run, so the model was replaced. Expected one model: the scores "
                 "of this run are not used again. Serve one model under this name, and run the same command again.",
+                code=self.code,
             )
 
 
-def _spelled(heard: Sequence[Sequence[str | None]]) -> tuple[str, ...]:
-    return tuple("".join(letter or "-" for letter in letters) for letters in heard)
+def _as_texts(replies: Sequence[Sequence[str | None]]) -> tuple[str, ...]:
+    return tuple("".join(letter or "-" for letter in letters) for letters in replies)
 
 
-def are_alike(before: Sequence[str], now: Sequence[str], level: float) -> bool:
+def are_alike(first: Sequence[str], second: Sequence[str], level: float) -> bool:
     """Return whether two sets of replies, one text of letters per question, can come from one model: a permutation test of
     the sum of the absolute differences of their shares, at this level."""
     rng, n_drawn = np.random.default_rng(0), 20_000
     statistic, drawn = 0.0, np.zeros(n_drawn)
-    for one, two in zip(before, now, strict=False):
-        if one and two:
-            counts = np.array(
-                [[text.count(letter) for letter in sorted({*one, *two})] for text in (one, two)]
-            )
+    for a, b in zip(first, second, strict=False):
+        if a and b:
+            counts = np.array([[text.count(letter) for letter in sorted({*a, *b})] for text in (a, b)])
             total = counts.sum(axis=0)
-            statistic += float(np.abs(counts[0] / len(one) - counts[1] / len(two)).sum())
-            parts = rng.multivariate_hypergeometric(total, len(one), size=n_drawn)
-            drawn += np.abs(parts / len(one) - (total - parts) / len(two)).sum(axis=1)
+            statistic += float(np.abs(counts[0] / len(a) - counts[1] / len(b)).sum())
+            parts = rng.multivariate_hypergeometric(total, len(a), size=n_drawn)
+            drawn += np.abs(parts / len(a) - (total - parts) / len(b)).sum(axis=1)
     return (1 + int((drawn >= statistic - 1e-9).sum())) / (1 + n_drawn) > level
 
 
@@ -332,10 +327,10 @@ _CUT = (
     "cuts long prompts: it loses a word of theirs that it finds in short ones. Expected the whole prompt to be read: give "
     "it a longer context (such as `num_ctx`), or use fewer shots."
 )
-_LONG = Recall("cut_prompts", "long", 1, ("short",), _CUT)
-_MIDDLE = Recall("cut_prompts", "middle", 1, ("short",), _CUT)
+_LONG = Recall("cut-prompts", "long", 1, ("short",), _CUT)
+_MIDDLE = Recall("cut-prompts", "middle", 1, ("short",), _CUT)
 _SYSTEM = Recall(
-    "changed_system_prompt",
+    "changed-system-prompt",
     "system",
     2,
     ("short", "long", "middle"),
@@ -344,7 +339,7 @@ _SYSTEM = Recall(
 )
 _JUDGED: tuple[Probe, ...] = (_LONG, _MIDDLE, _SYSTEM, Added())
 PROBES: dict[str, tuple[Probe, ...]] = {
-    "to learn how to ask": (Draws(),),
+    "to learn how to ask": (DrawnReplies(),),
     "before the first item": _JUDGED,
     "after the last item": (Same(), *_JUDGED),
 }

@@ -59,13 +59,14 @@ class Server:
         if (own.form, own.top, own.base, own.chat) != (can.form, can.top, can.base, can.chat):
             raise self.client.fault(
                 "has another model or supports other requests than the first one; expected the same model and options "
-                "on all servers of base_urls"
+                "on all servers of base_urls",
+                code="differing-servers",
             )
 
     @cached_property
     def session(self) -> Session:
         """Session of probes, which found out how the replies of the server differ."""
-        session = Session(self.client, self._heard, chat=self.capabilities.chat is not None)
+        session = Session(self.client, self._ask, chat=self.capabilities.chat is not None)
         for probe in PROBES["to learn how to ask"]:
             probe.run(session)
         return session
@@ -78,16 +79,16 @@ class Server:
             for probe in probes:
                 probe.run(self.session)
 
-    def _heard(self, question: Question, n: int, seed: int | None) -> Heard:
+    def _ask(self, question: Question, n: int, seed: int | None) -> Heard:
         can = self.capabilities
         if (way := can.chat) is None:
-            seen = self.questions.following(question.context, can.top) or {}
-            letters = {token: lp for token, lp in seen.items() if letter_of(token)}
+            likely = self.questions.following(question.context, can.top) or {}
+            letters = {token: logprob for token, logprob in likely.items() if letter_of(token)}
             return Heard((letter_of(max(letters, key=letters.__getitem__)),) if letters else (None,))
         text = by_chat(question.context, LETTERS)
         reply = way.send(self.client, text, LETTERS, n, seed=seed, system=question.system)
         replies = read_replies(reply, "chat", self.client.model.name)
-        return Heard(tuple(read_letter(one, LETTERS) for one in replies), count_in(reply, "prompt_tokens"))
+        return Heard(tuple(read_letter(text, LETTERS) for text in replies), count_in(reply, "prompt_tokens"))
 
     @cached_property
     def _way(self) -> ByChat | None:
@@ -112,20 +113,21 @@ class Server:
         """First API path and length parameter that the server accepts for text generation."""
         for path, length in _WRITING:
             try:
-                read_replies(self._sent("Say hello.", 8, path, length), path, self.client.model.name)
+                read_replies(self._send("Say hello.", 8, path, length), path, self.client.model.name)
             except Refusal:
                 continue
             return path, length
         raise self.client.fault(
-            "supports neither chat nor completions; expected an OpenAI-compatible server with this model"
+            "supports neither chat nor completions; expected an OpenAI-compatible server with this model",
+            code="no-text-generation",
         )
 
     def write(self, prompt: str, max_tokens: int) -> Reply | None:
         """Return the reply to a prompt: an empty one if a filter blocks the prompt, and None if the prompt is too long."""
         path, length = self.writing
         try:
-            reply = self._sent(prompt, max_tokens, path, length)
-            self._written.check(prompt, reply)
+            reply = self._send(prompt, max_tokens, path, length)
+            self._write_check.check(prompt, reply)
             return read_replies(reply, path, self.client.model.name)[0]
         except Refusal as refusal:
             if refusal.too_long:
@@ -135,10 +137,10 @@ class Server:
             raise
 
     @cached_property
-    def _written(self) -> Reach:
-        return Reach(self.client, None, lambda prompt: self._sent(prompt, 8, *self.writing))
+    def _write_check(self) -> Reach:
+        return Reach(self.client, None, lambda prompt: self._send(prompt, 8, *self.writing))
 
-    def _sent(self, prompt: str, max_tokens: int, path: str, length: str) -> Json:
+    def _send(self, prompt: str, max_tokens: int, path: str, length: str) -> Json:
         body: Json = {length: max_tokens, "n": 1, "stream": False}
         # A reasoning model samples its replies and accepts only its default temperature.
         if length == "max_tokens":
@@ -161,7 +163,7 @@ class Servers(Closing):
         self._busy: Counter[Server] = Counter()
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._live(self._all)
+        self._set_living(self._all)
 
     def close(self) -> None:
         """Close the connections."""
@@ -173,9 +175,9 @@ class Servers(Closing):
         """Return an entry for run.log: the numbers of calls and tokens, and their cost, or None if prices are
         unknown. A call may answer several requests."""
         counts = sum((server.client.counts for server in self._all), Counter[str]())
-        counted = {name: counts[name] for name in ("calls", "tried_again", "tokens_in", "tokens_out")}
+        shown_counts = {name: counts[name] for name in ("calls", "tried_again", "tokens_in", "tokens_out")}
         cost = self.model.cost(counts["tokens_in"], counts["tokens_out"])
-        return {"model": self.model.name, **counted, "cost": cost}
+        return {"model": self.model.name, **shown_counts, "cost": cost}
 
     @cached_property
     def capabilities(self) -> Capabilities:
@@ -189,17 +191,17 @@ class Servers(Closing):
 
     def verify(self, can: Capabilities | None = None) -> None:
         """Check that each probed server still has the model of the first probe. Raise `ModelError` if one does not."""
-        if (known := can or vars(self).get("capabilities")) is not None:
-            self.each(lambda server: require_same(server.questions, known))
+        if (first := can or vars(self).get("capabilities")) is not None:
+            self.each(lambda server: require_same(server.questions, first))
 
     def each(self, ask: Callable[[Server], R]) -> list[R]:
         """Call `ask` with each server in turn, and return the results of all servers that are not lost."""
-        found: list[R] = []
+        results: list[R] = []
         for server in self.living:
-            while not (result := self._tried(server, ask)) and server in self.living:
+            while not (result := self._try_server(server, ask)) and server in self.living:
                 pass  # It is the last one, which is now asked with all its retries.
-            found += result
-        return found
+            results += result
+        return results
 
     def least_busy(self, ask: Callable[[Server], R]) -> tuple[Server, R]:
         """Call `ask` with the least busy server, or with the next one if it is lost. Return the server and the result."""
@@ -208,7 +210,7 @@ class Servers(Closing):
                 server = min(self.living, key=self._busy.__getitem__)
                 self._busy[server] += 1
             try:
-                for result in self._tried(server, ask):
+                for result in self._try_server(server, ask):
                     return server, result
             finally:
                 with self._lock:
@@ -221,29 +223,31 @@ class Servers(Closing):
         repeated."""
         while jobs:
             width = self.model.concurrency * len(self.living)
-            done = list(in_threads(lambda job: (job, self.least_busy(lambda s: work(s, job))), jobs, width))
+            results = list(
+                in_threads(lambda job: (job, self.least_busy(lambda s: work(s, job))), jobs, width)
+            )
             verify()
             living = set(self.living)
-            yield from ((job, result) for job, (server, result) in done if server in living)
-            jobs = [job for job, (server, _) in done if server not in living]
+            yield from ((job, result) for job, (server, result) in results if server in living)
+            jobs = [job for job, (server, _) in results if server not in living]
 
-    def _tried(self, server: Server, ask: Callable[[Server], R]) -> list[R]:
+    def _try_server(self, server: Server, ask: Callable[[Server], R]) -> list[R]:
         """Return the result of `ask` in a list, which is empty if the server is lost. Raise the error of an only server."""
-        alone = self.living == (server,)
+        is_last = self.living == (server,)
         try:
             return [ask(server)]
         except Unreachable as error:
-            if alone:
+            if is_last:
                 raise
             with self._lock:
                 if server in self.living and len(self.living) > 1:
-                    self._live(tuple(one for one in self.living if one is not server))
+                    self._set_living(tuple(other for other in self.living if other is not server))
                     counts = (len(self.living), len(self._all))
                     _LOG.warning("%s. The run goes on with %d of %d servers.", error, *counts)
                     threading.Thread(target=self._rejoin, args=(server,), daemon=True).start()
             return []
 
-    def _live(self, servers: tuple[Server, ...]) -> None:
+    def _set_living(self, servers: tuple[Server, ...]) -> None:
         self.living = servers
         for server in servers:
             server.client.retries = min(self.model.retries, _FEW) if len(servers) > 1 else self.model.retries
@@ -266,6 +270,6 @@ class Servers(Closing):
                 _LOG.warning("%s. It is not asked again.", error)
                 return
             with self._lock:
-                self._live((*self.living, server))
+                self._set_living((*self.living, server))
             _LOG.warning("%s replies again.", server.client.model.name)
             return

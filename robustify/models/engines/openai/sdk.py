@@ -1,0 +1,16 @@
+"""The openai SDK without what it reads from the environment."""
+
+import openai
+
+
+class OpenAI(openai.OpenAI):  # type: ignore[misc]
+    """Client that sends no headers from the environment, where they may be meant for another server, or be no headers."""
+
+    @property
+    def default_headers(self) -> dict[str, str]:
+        """Headers of each request, without the API key."""
+        return {
+            "Accept": "application/json",
+            "Content-Type": "application/json",
+            "User-Agent": self.user_agent,
+        }
