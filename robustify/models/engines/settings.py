@@ -19,7 +19,7 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 LOCAL = "local"
 """Address of a Ray cluster that is started on this machine."""
 PROBES = 12
-"""Largest number of probes of a server in one session. If one fails, as many more decide if its model is to blame."""
+"""Largest number of probes of a server in one session. If one fails, as many more, at most, show if its model is weak."""
 DEFAULT_SAMPLES = 5
 """Default number of replies per question from a server without log-probabilities."""
 _NO_SERVERS = "ROBUSTIFY_NO_SERVERS"

@@ -25,6 +25,8 @@ _PLAIN = 0.6
 """Largest number of tokens per byte of a question to which nothing is added but a short template."""
 LEAST_RATIO = 16.0
 """Likelihood ratio at which a server, and not its model, fails a probe."""
+_N_TRIALS, _N_CONTROLS = (2, 4, 6, 8), 4
+"""Numbers of questions after which a probe in doubt is judged, and the largest number of short ones for comparison."""
 RESUMED, ENDED = 0.02, 0.001
 """Levels of the test for other weights. At the start of a session, a false alarm costs time, and at its end the scores."""
 _WORDS = (
@@ -175,28 +177,33 @@ class Recall:
     def run(self, session: Session) -> None:
         """Compare the questions with the controls. A server that loses the word finds it no more often than by guessing."""
         before, control = len(session.trials.get(self.kind, ())), session.trials.get("short", ())
-        if self.kind == "system" and not session.chat:
+        if self.kind == "system" and (session.drops_system or not session.chat):
             return
         # A policy in the prompts may decide some replies, and not others.
         is_weak = bool(control) and not any(control) and not session.adds_text
         if is_weak or all(session.follow(self.kind, before + self.n)[before:]):
             return
         session.doubt()
-        for n in (2, 4, 6, 8):
-            session.follow("short", min(n, 4))
+        for n in _N_TRIALS:
+            session.follow("short", min(n, _N_CONTROLS))
             control = [hit for kind in self.controls for hit in session.trials.get(kind, ())]
-            if not any(control):
+            if not any(control) or (self.kind == "system" and session.drops_system):
                 break
             trials = session.follow(self.kind, before + n)[before:]
             if likelihood_ratio(trials, control) >= LEAST_RATIO:
-                if self.kind == "system" and session.drops_system:
-                    break
                 raise session.fail(self.fault, code=self.code)
-            if len(trials) < n:
+            n_more = max(0, _N_CONTROLS - len(session.trials["short"]))
+            if len(trials) < n or not can_still_fail(trials, [*control, *[True] * n_more]):
                 break
         _LOG.info(
             "%s: the probe %s cannot tell the server from its model", session.client.model.name, self.code
         )
+
+
+def can_still_fail(trials: Sequence[bool], control: Sequence[bool]) -> bool:
+    """Return whether a server could still fail if it missed the word in all further trials."""
+    rest = (n - len(trials) for n in _N_TRIALS if n > len(trials))
+    return any(likelihood_ratio([*trials, *[False] * n], control) >= LEAST_RATIO for n in rest)
 
 
 def likelihood_ratio(trials: Sequence[bool], control: Sequence[bool]) -> float:
