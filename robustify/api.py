@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from typing_extensions import Unpack
 
-from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.base.errors import AuthorisationError, DataError, Notice, RobustifyError, UsageError
 from robustify.base.files import cache_folder, write_text
 from robustify.base.redaction import UNMUTED
 from robustify.base.settings_files import is_config, named_set, run_name, with_path
@@ -334,7 +334,7 @@ def _in_python(data: Data = "", mapping: str = "fields") -> Iterator[None]:
     try:
         yield
     except RobustifyError as error:
-        error.lines = tuple(map(worded, error.lines))
+        error.lines = tuple(Notice(worded(line), code=line.code) for line in error.notices)
         error.args = ("\n".join(error.lines),)
         raise
 

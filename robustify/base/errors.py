@@ -40,16 +40,21 @@ class RobustifyError(Exception):
         self.code = code or next(filter(None, map(notice_code, lines)), "")
 
     @property
+    def notices(self) -> tuple[Notice, ...]:
+        """Lines with their codes. A first line without one has that of the error."""
+        first, *others = self.lines or ("",)
+        codes = (notice_code(first) or self.code, *map(notice_code, others))
+        return tuple(Notice(line, code=code) for line, code in zip((first, *others), codes, strict=True))
+
+    @property
     def reason(self) -> Notice:
         """First line with its code, for a message that repeats it."""
-        line = self.lines[0] if self.lines else ""
-        return Notice(line, code=notice_code(line) or self.code)
+        return self.notices[0]
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """Codes of the lines, in order, with the code of the error for a first line without one."""
-        first, *others = (notice_code(line) for line in self.lines or ("",))
-        return tuple(filter(None, (first or self.code, *others)))
+        """Codes of the lines, in order."""
+        return tuple(filter(None, (notice.code for notice in self.notices)))
 
 
 class UsageError(RobustifyError):

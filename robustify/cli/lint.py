@@ -95,7 +95,7 @@ def lint(
         except RobustifyError as error:  # noqa: PERF203 (the other files are still read)
             errors.append(error)
     worst = max(errors, key=lambda error: error.exit_code, default=None)
-    refused = worst and type(worst)(*(line for error in errors for line in error.lines))
+    refused = worst and type(worst)(*(line for error in errors for line in error.notices))
     if refused and not read and not logs:
         raise refused
     if fix:

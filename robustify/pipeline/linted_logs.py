@@ -62,7 +62,7 @@ def as_log(file: str, how: Mapping[str, Any], guard: Guard, *, certain: bool) ->
         [log] = read_logs([log_path], options)
     except DataError as error:
         hint = f"{file}: the file was read as a log; to lint only its items, use --as items"
-        raise DataError(*error.lines, hint) from None
+        raise DataError(*error.notices, hint) from None
     linted = LintedLog(str(log_path.path), log, meant_blind=prefixed)
     guard.require_ordinary_files("items", items_of_log(linted).items, [log_path.path])
     return linted

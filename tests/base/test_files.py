@@ -72,8 +72,9 @@ def test_a_new_file_is_private_and_never_overwrites(tmp_path: Path) -> None:
     path = tmp_path / "a"
     files.write_new(path, "text\n")
     assert path.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(UsageError, match="already exists"):
+    with pytest.raises(UsageError) as error:
         files.write_new(path, "other")
+    assert error.value.code == "file-exists"
     assert path.read_text() == "text\n"
 
 

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -145,24 +146,29 @@ def test_a_table_is_the_same_however_its_file_is_laid_out(
         assert (tmp_path / "written.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
-def other_column(name: str, values: list[str | None]) -> pa.Table:
+def other_column(name: str, values: list[Any]) -> pa.Table:
     table = Answers.of(three()).table
     return table.set_column(table.column_names.index(name), name, pa.array(values))
 
 
-TABLES: dict[str, tuple[pa.Table, str]] = {
-    "something else": (pa.table({"item": ["a"], "view": ["v"]}), "columns model, order"),
-    "a column twice": (Answers.of(three()).table.append_column("item", [["a", "b", "c"]]), "columns item are"),
-    **{f"an empty {name}": (other_column(name, ["x", None, "y"]), f"column {name} has empty cells")
+TABLES: dict[str, tuple[pa.Table, str, str]] = {
+    "something else": (pa.table({"item": ["a"], "view": ["v"]}), "missing-answer-column", " model, order,"),
+    "a column twice": (
+        Answers.of(three()).table.append_column("item", [["a", "b", "c"]]), "missing-answer-column", " item "
+    ),
+    **{f"an empty {name}": (other_column(name, ["x", None, "y"]), "empty-answer-cell", f" {name} ")
        for name in ("item", "view", "model", "template")},
+    "another type": (other_column("key", ["x", "y", "z"]), "answer-column-type", ""),
+    "a pick beyond the options": (other_column("pick", [7, 0, None]), "impossible-answer", " pick "),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("table", "told"), TABLES.values(), ids=TABLES)
-def test_a_table_of_other_columns_names_them(tmp_path: Path, table: pa.Table, told: str) -> None:
+@pytest.mark.parametrize(("table", "code", "names"), TABLES.values(), ids=TABLES)
+def test_a_table_of_other_columns_names_them(tmp_path: Path, table: pa.Table, code: str, names: str) -> None:
     pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError) as error:
         Answers.read(tmp_path / "x.parquet")
+    assert (error.value.code, names in str(error.value)) == (code, True)
 
 
 @pytest.mark.parametrize("content", [b"", b"no parquet", b"PAR1"])

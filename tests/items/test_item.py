@@ -41,20 +41,20 @@ def test_permuting_never_moves_the_key_off_its_choice(drawn: tuple[Item, list[in
 
 
 @pytest.mark.parametrize(
-    ("choices", "key", "told"),
+    ("choices", "key", "code"),
     [
-        (("a",), 0, "expected 2 to 26 choices, found 1"),
-        (tuple("abcdefghijklmnopqrstuvwxyzä"), 0, "expected 2 to 26 choices, found 27"),
-        (("a", "b"), 2, "the key is 2, but there are only 2 choices (0 to 1)"),
-        (("a", "b"), -1, "the key is -1, but there are only 2 choices (0 to 1)"),
-        (("a", "b"), True, "the key is a bool; expected a whole number from 0 to 1"),
-        (("a", "b"), 1.0, "the key is a float; expected a whole number from 0 to 1"),
+        ("a", 0, "choice-count"),
+        ("abcdefghijklmnopqrstuvwxyzä", 0, "choice-count"),
+        ("ab", 2, "key-out-of-range"),
+        ("ab", -1, "key-out-of-range"),
+        ("ab", True, "key-type"),
+        ("ab", 1.0, "key-type"),
     ],
 )
-def test_what_cannot_be_an_item_is_refused_at_birth(choices: tuple[str, ...], key: int, told: str) -> None:
+def test_what_cannot_be_an_item_is_refused_at_birth(choices: str, key: int, code: str) -> None:
     with pytest.raises(ItemError) as error:
-        Item("i", "stem", choices, key)
-    assert str(error.value) == told
+        Item("i", "stem", tuple(choices), key)
+    assert error.value.codes == (code,)
 
 
 SEALED = Item("i7", "secret stem", ("secret one", "secret two"), 0)
@@ -155,8 +155,9 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
 
 
 def test_an_order_that_is_no_permutation_is_refused() -> None:
-    with pytest.raises(ItemError, match="is not a permutation"):
+    with pytest.raises(ItemError) as error:
         Item("i", "s", ("a", "b"), 0).permuted((0, 0))
+    assert error.value.code == "not-a-permutation"
 
 
 def test_a_sample_that_is_read_in_between_does_not_discard_what_is_kept_of_the_set() -> None:

@@ -358,7 +358,8 @@ def _unmatched(key: WrittenKey, readings: Readings) -> ReadKey:
         text = f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {last})"
         fault = Notice(text, code="key-out-of-range")
     elif number is not None and auto and _numbered(key.labels):
-        fault, hints = Notice(f"the key is not one of the {k} labels", code="no-such-label"), ("index",)
+        fault = Notice(f"the key is not one of the {k} labels", code="no-such-label")
+        hints = ("index",) if 0 <= number < k else ()
     elif number is not None and (counts or (auto and abs(number) <= MOST)):
         text = f"the key is {number}, but there are only {k} choices ({first} to {first + k - 1})"
         fault = Notice(text, code="key-out-of-range")

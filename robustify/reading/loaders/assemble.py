@@ -78,7 +78,7 @@ def load_many(
         raise UsageError("no benchmark file was given. Name at least one.", code="no-file-given")
     bases = Counter(map(_base, sources))
     read: list[_Part | UncertainBaseError] = []
-    faults: list[str] = []
+    faults: list[Notice] = []
     names = [
         base if bases[base := _base(source)] == 1 else f"{_distinction(source)}-{base}" for source in sources
     ]
@@ -88,7 +88,7 @@ def load_many(
         except UncertainBaseError as error:  # noqa: PERF203
             read.append(error)
         except DataError as error:
-            faults += error.lines
+            faults += error.notices
     sure = [part for part in read if isinstance(part, _Part) and _counts_from_0(part)]
     parts: list[_Part] = []
     for part, source, base in zip(read, sources, names, strict=False):
@@ -97,7 +97,7 @@ def load_many(
         elif sure and not faults and (again := _counted_alike(source, base, sure, guard)):
             parts.append(again)
         else:
-            faults += part.lines
+            faults += part.notices
     if faults:
         raise DataError(*faults)
     single = len(parts) == 1

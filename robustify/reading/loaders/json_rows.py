@@ -100,7 +100,8 @@ def _one_a_line(text: Text) -> bool:
     try:
         _DECODER.raw_decode(next(_lines(text))[1])
     except (ValueError, RecursionError):
-        begin = [line.startswith("{") for _, line in _lines(text)]
+        # A row of a list inside a document ends with a comma.
+        begin = [line.startswith("{") and not line.endswith(",") for _, line in _lines(text)]
         return sum(begin) > len(begin) / 2
     return True
 

@@ -1,13 +1,17 @@
 """Made-up items of a file, and the forms in which a file may write them."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from robustify.base.errors import RobustifyError, notice_code
 from robustify.reading.guard import UNGUARDED
-from robustify.reading.loaders import Loaded, Source, load
+from robustify.reading.loaders import Loaded, Source, load, notes
 
 Row = dict[str, object]
 Of = Callable[[Sequence[str], int], object]
@@ -55,6 +59,18 @@ def loaded(path: Path, content: object, **said: Any) -> Loaded:
 
 def right(found: Loaded) -> list[str]:
     return [item.choices[item.key] for item in found.items]
+
+
+def note_codes(found: Loaded) -> list[str]:
+    return [notice_code(note) for note in notes(found)]
+
+
+@contextmanager
+def refused(*codes: str) -> "Iterator[pytest.ExceptionInfo[RobustifyError]]":
+    """The block is refused with these codes, one a line."""
+    with pytest.raises(RobustifyError) as refusal:
+        yield refusal
+    assert refusal.value.codes == codes
 
 
 def listed(options: Sequence[str], _: int) -> list[str]:
