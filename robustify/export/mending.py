@@ -87,7 +87,9 @@ def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None
                 with part.open("w", encoding="utf-8", newline="") as file:
                     csv.writer(file, lineterminator="\n").writerows(_rows(items, marks))
             case ending:
-                raise UsageError(f"-o {path.name} ends in {ending!r}. Expected .csv or .jsonl.")
+                kind = f"ends in {ending}" if ending else "has no ending"
+                advice = f"Name a .csv or .jsonl file, for example -o {path.stem}.jsonl."
+                raise UsageError(f"-o {path.name} {kind}. {advice}", code="ending-not-supported")
         if not _reads_back(part, items):
             raise DataError(
                 f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields."

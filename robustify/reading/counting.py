@@ -13,7 +13,9 @@ Base = Literal["number", "index"]
 """How numbers count: `number` from 1, and `index` from 0."""
 _AS_LIKELY_AS_NOT = 0.5
 _UNLIKELY = 0.05
-"""Probability below which no key is the last of numbered options by chance."""
+"""Probability below which keys never name the first, or the last, option by chance."""
+_FEWEST_LAST = 3
+"""Least number of keys that must be the number of options, so that none of them is a slip."""
 
 
 def uncertain_base(numbers: Mapping[tuple[int, int], int]) -> tuple[Base, ...]:
@@ -42,6 +44,20 @@ def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
         else:
             numbers[number, key.k] += n
     return uncertain_base(numbers) if numbers.total() > n_others else ()
+
+
+def surely_from_1(written: "Counter[WrittenKey]") -> bool:
+    """Return whether all keys are whole numbers from 1 to the number of options, several name the last option, and none is
+    0, which is unlikely if they count from 0."""
+    log_chance, n_last = 0.0, 0
+    for key, n in written.items():
+        number = key_number(key.text)
+        not_counted = key.fault or {"label", "text", "letter"} & key.readings.keys()
+        if key.key_is != "auto" or not_counted or number is None or not 1 <= number <= key.k:
+            return False
+        n_last += n * (number == key.k)
+        log_chance += n * math.log1p(-1 / key.k)
+    return n_last >= _FEWEST_LAST and log_chance < math.log(_UNLIKELY)
 
 
 def never_the_last(written: Counter[WrittenKey]) -> bool:

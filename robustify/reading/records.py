@@ -37,26 +37,25 @@ _EXCEL_SEPARATOR = re.compile(r"sep=.\r?\n", re.IGNORECASE)
 class _Records:
     """Records of a CSV text or a sheet, with counts of their shapes. Every pass reads the records again.
 
-    `shapes` counts the records up to the last one with text, by number of cells, number of cells up to the last one with
-    text, whether that is a letter, and whether all are UTF-8. A spreadsheet may write empty rows below its last one."""
+    `shapes` counts the records with text, by number of cells, number of cells up to the last one with text, whether that is
+    a letter, and whether all are UTF-8. A spreadsheet may write empty rows, of which those between others are counted."""
 
     def __init__(self, records: Callable[[], Iterable[_Record]]) -> None:
-        self._records, self.shapes, below = records, Counter[_Shape](), Counter[_Shape]()
+        self._records, self.shapes, self.n_blank, n_below = records, Counter[_Shape](), 0, 0
         for _, cells in records():
             used = len(cells) if cells[-1:] and cells[-1].strip() else len(_trimmed(cells, 0))
             letter = used > 0 and _LETTER.fullmatch(cells[used - 1]) is not None
             shape = len(cells), used, letter, not rows.undecoded("".join(cells))
-            if not used and self.shapes:
-                below[shape] += 1
+            if not used:
+                n_below += 1
                 continue
-            if below:
-                self.shapes.update(below)
-                below.clear()
+            self.n_blank, n_below = self.n_blank + n_below * bool(self.shapes), 0
             self.shapes[shape] += 1
+        self._has_blank = self.n_blank + n_below > 0
         self.n, self.width = self.shapes.total(), max((used for _, used, *_ in self.shapes), default=0)
-        widths = [(width, n) for (width, *_), n in (*self.shapes.items(), *below.items())]
+        widths = [(width, n) for (width, *_), n in self.shapes.items()]
         alike = sum(n for width, n in widths if width == widths[0][0] > 1)
-        self.evenness = alike / max(1, sum(n for _, n in widths))
+        self.evenness = alike / max(1, self.n)
         """Share of records with as many cells as the first, or 0 if the first has a single cell."""
 
     def count_complete(self, width: int) -> int:
@@ -70,12 +69,10 @@ class _Records:
         return all(utf8 and width == self.width for width, _, _, utf8 in self.shapes)
 
     def __iter__(self) -> Iterator[_Record]:
-        records = islice(self._records(), self.n)
-        return (
-            iter(records)
-            if self.regular
-            else ((line, _trimmed(cells, self.width)) for line, cells in records)
-        )
+        records = iter(self._records())
+        if self._has_blank:
+            records = (record for record in records if any(map(str.strip, record[1])))
+        return records if self.regular else ((line, _trimmed(cells, self.width)) for line, cells in records)
 
 
 def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
@@ -91,6 +88,12 @@ def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
                 )
             break
     return _records_table(name, _records(name, text))
+
+
+def _blank_rows(records: _Records) -> tuple[Notice, ...]:
+    """Return a note on the blank rows between others."""
+    text = f"{counted(records.n_blank, 'blank row')} between other rows not read"
+    return (Notice(text, code="blank-rows"),) * (records.n_blank > 0)
 
 
 def _lines(text: rows.Text, newline: str = "\n") -> Iterator[str]:
@@ -114,7 +117,11 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
         [(width, _)] = widths.most_common(1)
         sample = [cells for _, cells in islice(records, _MOST_SAMPLED) if len(cells) == width]
         _require_questions_first(name, line, sample)
-        return rows.streamed(lambda: _members(records, width, "the most common width"), layout="mmlu_csv")
+        return rows.streamed(
+            lambda: _members(records, width, "the most common width"),
+            layout="mmlu_csv",
+            notes=_blank_rows(records),
+        )
     header, below = _with_names(first, records)
     if len(set(header)) < len(header):
         raise DataError(
@@ -126,12 +133,14 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
             f"{name} has only one record, with {len(header)} cells; expected a header and items",
             code="single-record",
         )
-    n = records.count_complete(len(first)) - (not rows.undecoded("".join(first)))
+    n, notes = records.count_complete(len(first)) - (not rows.undecoded("".join(first))), _blank_rows(records)
     members = partial(_members, width=len(header), reason="the width of the header", names=header)
     if records.regular and len(header) == len(first) == records.width and QUOTED not in header:
         # No record is faulty or has cells to leave out, so that none needs to be checked again.
-        return rows.streamed(lambda: _named_cells(records, header), n, flat=True, names=tuple(header))
-    return rows.streamed(lambda: members(below()), n, flat=True, names=tuple(header))
+        return rows.streamed(
+            lambda: _named_cells(records, header), n, flat=True, names=tuple(header), notes=notes
+        )
+    return rows.streamed(lambda: members(below()), n, flat=True, names=tuple(header), notes=notes)
 
 
 def _members(records: Iterable[_Record], width: int, reason: str, names: Sequence[str] = ()) -> rows.Members:
@@ -308,7 +317,7 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
     )
     titles = f"{counted(above, 'row')} above the header, with a single filled cell, not read"
     notes = [*[others] * (len(sheets) > 1), *[Notice(titles, code="titles-not-read")] * (above > 0)]
-    return replace(table, notes=(*notes,))
+    return replace(table, notes=(*table.notes, *notes))
 
 
 def _titles_above(name: str, records: Sequence[_Record]) -> int:

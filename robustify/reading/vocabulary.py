@@ -11,6 +11,7 @@ Ranks = tuple[tuple[str, ...], ...]
 """Synonyms by rank. A later rank counts only if no name of an earlier one is present."""
 _ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
 _COLUMN = re.compile(r"\(?((?:[^\W\d]|[ -])*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
+_MARK_BEHIND = re.compile(r"[ _-]+(?:is[ _-]*)?(?:correct|right|answer|label|key)$", re.IGNORECASE)
 _PLAIN = str.maketrans("áéíóúüöäñ", "aeiouuoan")
 _BETWEEN = re.compile(r"[\s_-]+")
 _OF_AN_ITEM = frozenset(("stem", "choices", "key", "right", "wrong", "id", "topic", "passage"))
@@ -84,11 +85,28 @@ def choice_columns(
     names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIXES, fewest: int = 2
 ) -> list[tuple[str, ...]]:
     """Return series of `fewest` or more option columns, such as A B C D, or option1 option2, from A, 0, or 1."""
+    labels = ((name, *column_label(name)) for name in names)
+    return _series(
+        ((name, prefix, label) for name, prefix, label in labels if label and prefix in prefixes), fewest
+    )
+
+
+def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return series of two or more columns with any word before their labels, such as `Shuffled A` and `Shuffled B`, or
+    with a word that marks the right option after them, such as `A correct`."""
+    matches = ((name, _COLUMN.fullmatch(_MARK_BEHIND.sub("", name))) for name in names)
+    return _series(
+        (name, f"{name_key(match[1])}/{_MARK_BEHIND.search(name) is None}", match[2])
+        for name, match in matches
+        if match
+    )
+
+
+def _series(columns: Iterable[tuple[str, str, str]], fewest: int = 2) -> list[tuple[str, ...]]:
+    """Return the columns of each prefix, in the order of their labels, if these begin with A, 0, or 1 and have no gap."""
     series: dict[str, dict[str, str]] = {}
-    for name in names:
-        prefix, label = column_label(name)
-        if label and prefix in prefixes:
-            series.setdefault(prefix, {})[label.casefold()] = name
+    for name, prefix, label in columns:
+        series.setdefault(prefix, {})[label.casefold()] = name
     return [
         tuple(members[label] for label in order[: len(members)])
         for members in series.values()

@@ -116,7 +116,7 @@ def test_a_csv_that_would_read_otherwise_is_refused_and_the_old_file_stays(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("out", "says"), [("a.jsonl", "is the input file"), ("m.txt", "Expected .csv or .jsonl")]
+    ("out", "says"), [("a.jsonl", "is the input file"), ("m.txt", "-o m.jsonl"), ("m", "-o m.jsonl")]
 )
 def test_odd_outputs_are_refused(tmp_path: Path, out: str, says: str) -> None:
     code, said = _mend(_write(tmp_path / "a.jsonl", _sums(5)), tmp_path / out)

@@ -8,7 +8,7 @@ A file passes these tables in order. In each, the first entry that fits decides,
 4. the columns: `RULES` below, with the names in `vocabulary.txt`
 5. the form of the options of most rows: `FORM_RULES` in `listed_options.py`
 6. how the keys of the file name options: `answer_keys.py`
-7. reasons to refuse the file as a whole: `CHECKS` in `file_evidence.py`
+7. reasons to refuse the file as a whole: `CHECKS` in `file_checks.py`
 
 To let a file be read in a new way, add a name, a layout, a form, or a rule there. If several columns could each be a part,
 the file is refused, and nothing is guessed. Examples of columns, and the parts that they hold:

@@ -8,12 +8,14 @@ answers).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from string import ascii_uppercase
 from typing import Any
 
 from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.loaders import special_layouts
+from robustify.reading.loaders.option_columns import right_count_error, truth
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
-from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, choice_columns, usual_names
+from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, choice_columns, labelled_series, usual_names
 
 _SAMPLE, _SAMPLE_OF_LAYOUT = 20, 200
 _CROSSED = ("Context1", "Context2", "Target1", "Target2")
@@ -60,10 +62,10 @@ def _converted(table: SourceTable, converter: "Converter") -> SourceTable:
     rows: Sequence[SourceRow] = table.rows
     if len(rows) > n:
         rows = tuple(replace(row, number=number) for number, row in enumerate(rows, start=1))
-    if not converter.note:
+    if converter.note is None:
         return replace(table, rows=rows)
     text = converter.note.format(counted(len(rows), "item"), counted(n, "row"))
-    return replace(table, rows=rows, notes=(*table.notes, Notice(text, code="items-from-lists")))
+    return replace(table, rows=rows, notes=(*table.notes, Notice(text, code=converter.note.code)))
 
 
 def _rebuilt(
@@ -144,6 +146,40 @@ def inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
     return items if items and is_item(items[0]) else []
 
 
+def _mark_columns(cells: Cells) -> tuple[str, ...]:
+    """Return the columns that mark one option each, if a row has no other column for the key."""
+    names = tuple(cells)
+    marks = _mark_series(names)
+    return () if _has_key(tuple(name for name in names if name not in marks)) else marks
+
+
+@lru_cache
+def _mark_series(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the only series of columns that is as long as the only series of options."""
+    options = choice_columns(names)
+    taken = {name for series in options for name in series}
+    series = [
+        marks for marks in labelled_series(name for name in names if name not in taken) if len(options) == 1
+    ]
+    fitting = [marks for marks in series if len(marks) == len(options[0])]
+    return fitting[0] if len(fitting) == 1 else ()
+
+
+def _marked_options(cells: Cells) -> list[int]:
+    """Return the places of the options that columns of 0 and 1 mark, or nothing if other values stand there."""
+    marks = [truth(cells[name]) for name in _mark_columns(cells)]
+    return [i for i, mark in enumerate(marks) if mark] if all(mark in (True, False) for mark in marks) else []
+
+
+def _marked_cells(cells: Cells) -> Sequence[Cells] | Notice:
+    """Return a row with the letter of the only option that is marked, in place of the columns of marks."""
+    columns, marked = _mark_columns(cells), _marked_options(cells)
+    if len(marked) != 1:
+        return right_count_error(len(marked)).reason
+    others = {name: cell for name, cell in cells.items() if name not in columns}
+    return [{**others, "answer": ascii_uppercase[marked[0]]}]
+
+
 @lru_cache
 def _has_key(names: tuple[str, ...]) -> bool:
     return bool(usual_names(names, NAMES["key"]))
@@ -179,7 +215,7 @@ class Converter:
     name: str
     applies: Callable[[Cells], bool]
     convert: Callable[[Cells], Sequence[Cells] | Notice]
-    note: str = ""
+    note: Notice | None = None
 
 
 CONVERTERS = (
@@ -195,7 +231,15 @@ CONVERTERS = (
         "questions inside rows",
         lambda cells: bool(inner_items(cells)),
         _unrolled_cells,
-        "{} were taken from lists inside {}",
+        Notice("{} were taken from lists inside {}", code="items-from-lists"),
+    ),
+    Converter(
+        "a column of 0 and 1 for each option",
+        lambda cells: len(_marked_options(cells)) == 1,
+        _marked_cells,
+        Notice(
+            "the keys of {} were read from columns with a 1 for the right option", code="key-from-columns"
+        ),
     ),
 )
 """In order. Several can apply one after the other, such as rows of the viewer with questions inside."""

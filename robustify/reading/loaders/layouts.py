@@ -1,7 +1,7 @@
 """Layout recognition by field names and shapes, and conversion of rows to raw items.
 
 The columns and the reader of a file are chosen once. A file that can be read in several ways is refused, with the fields
-found and the mapping to write. Rows that look right one by one but not together are refused too (`file_evidence`).
+found and the mapping to write. Rows that look right one by one but not together are refused too (`file_checks`).
 """
 
 import re
@@ -15,6 +15,7 @@ from itertools import compress
 
 from robustify.base.errors import DataError, Notice, UsageError, counted
 from robustify.base.redaction import HoldsText
+from robustify.reading import file_checks
 from robustify.reading.bare_items import Bare, bare_items
 from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
 from robustify.reading.loaders.column_rules import PARTS, Columns, decide_columns
@@ -76,7 +77,9 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     free = columns is not None and (fields is None or fields.key is None)
     checked = file_evidence.checked_columns(schema, columns.names) if columns and free else None
     beside = file_evidence.columns_beside(schema, columns, checked or ()) if columns else []
-    evidence = file_evidence.FileEvidence(schema, checked, beside)
+    mapped = fields is not None or bool(table.outer) or not columns
+    picks = [] if mapped or not columns else file_evidence.columns_of_picks(schema, columns.names)
+    evidence = file_evidence.FileEvidence(schema, checked, beside, picks)
     as_read, lines, numbers = _as_read(
         table.rows, read_own if own else reader_of(schema, form), evidence, faults
     )
@@ -93,7 +96,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     for i in bare.damaged:
         keys[i] = answer_keys.ReadKey(fault=_DAMAGED)
     sample = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]] if columns and fields is None else []
-    file_evidence.require_clear(name, file_evidence.Case(evidence, lines, keys, weak, sample))
+    file_checks.require_clear(name, file_checks.Case(evidence, lines, keys, weak, sample))
     differ = [*evidence.differences(keys)]
     ids: Sequence[int] = evidence.ids
     if any(key.fault for key in keys):
@@ -119,7 +122,9 @@ _COUNTING = {
     answer_keys.FORMS[
         "index"
     ]: "numbers count from 0 unless another column, or a number of options, shows otherwise",
-    answer_keys.FORMS["number"]: "mapped, or only so do the keys agree with another column in every row",
+    answer_keys.FORMS[
+        "number"
+    ]: "mapped, or keys from 0 would contradict another column or the numbers of options",
     answer_keys.NUMBERED: "the options are labelled with these numbers",
     "label": "the labels of the options name them",
     "letter": "letters name the options in the order of the file",
@@ -148,7 +153,7 @@ def _as_read(
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
     """Read rows into items. Return them with their lines and numbers, count them, and add the faults of other rows."""
     raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
-    candidates = (*(evidence.checked or ()), *evidence.beside)
+    candidates = evidence.candidates
     for row in table:
         evidence.n_unreviewed += any(map(row.cells.get, _COMPOSED))
         try:
