@@ -1,10 +1,8 @@
 """A judge whose replies a test gives, one answer graded by its kind, and a call of a command of `robustify free`."""
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
-import yaml
 from click.testing import CliRunner
 
 from robustify.base.errors import ModelError, RobustifyError
@@ -24,11 +22,11 @@ QUESTIONS: list[dict[str, Any]] = [
     dict(zip(("id", "type", "topic", "question", "answer"), row, strict=True)) for row in _ROWS
 ]
 QUESTIONS[1]["unit"] = "m"
-Replies = Callable[[Sequence[Message]], str | Completion] | Iterable[str | Completion | JudgeCallError]
+Replies = Callable[[Sequence[Message]], str | Completion] | Iterable[Any]
 
 
 class ScriptedJudge:
-    """Replies by a function of the conversation, or by a list that is used up in order."""
+    """Replies by a function of the conversation, or by a list that is used up. `{"call": error}` is a failed call."""
 
     def __init__(self, replies: Replies, name: str = "scripted") -> None:
         self.name = name
@@ -46,6 +44,8 @@ class ScriptedJudge:
                 raise ModelError(f"judge {self.name}: no reply is left")
             case JudgeCallError():
                 raise reply
+            case {"call": error_type}:
+                raise JudgeCallError(error_type)
             case Completion():
                 return reply
             case _:
@@ -66,28 +66,17 @@ def graded(
 
 
 def grade_numeric(
-    answer: str,
-    reference: str,
-    others: Sequence[str] = (),
-    unit: str | None = None,
-    question: str = "How?",
-    **more: Any,
-) -> Any:
+    answer: str, reference: str, others: Sequence[str] = (), unit: str | None = None, question: str = "How?", **more: Any
+) -> Any:  # fmt: skip
     options = (reference, *others)
     return graded(FreeItem("i", question, "numeric", reference, unit, options, 0), answer, **more)
 
 
 def grade_mcq(
-    answer: str,
-    options: Sequence[str],
-    correct: int,
-    aliases: Sequence[str] = (),
-    shown: bool = False,
-    **more: Any,
-) -> Any:
-    item = FreeItem(
-        "i", "Where?", "short_text", options[correct], None, tuple(options), correct, tuple(aliases), options_shown=shown
-    )  # fmt: skip
+    answer: str, options: Sequence[str], correct: int, aliases: Sequence[str] = (), shown: bool = False, **more: Any
+) -> Any:  # fmt: skip
+    about = {"aliases": tuple(aliases), "options_shown": shown}
+    item = FreeItem("i", "Where?", "short_text", options[correct], None, tuple(options), correct, **about)
     return graded(item, answer, **more)
 
 
@@ -104,9 +93,3 @@ def run(*words: object, fails: int | None = 0) -> Any:
     code = error.exit_code if isinstance(error, RobustifyError) else result.return_value or 0
     assert fails in (None, code), (code, result.output, error)
     return result
-
-
-def table(name: str) -> list[Any]:
-    """Return the rows of a table of tests/data/free_cases.yaml; a list inside a row is a list."""
-    path = Path(__file__).parents[1] / "data" / "free_cases.yaml"
-    return [tuple(row) for row in yaml.safe_load(path.read_text(encoding="utf-8"))[name]]

@@ -20,16 +20,16 @@ from robustify.freeform.schema import (
 )
 from robustify.items.item import Item
 from robustify.reading.jsonl import read_jsonl, write_rows
-from tests.freeform.scripted import table
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(("reference", "kind"), table("convert_routes"))
+@pytest.mark.parametrize(("reference", "kind"), cases("free", "convert_routes"))
 def test_the_key_s_length_chooses_the_kind(reference: str, kind: str) -> None:
     assert route(reference) == kind
 
 
 LONG = "a text of more than twelve words that says at some length why it rains"
-REASONS = table("convert_reasons")
+REASONS = cases("free", "convert_reasons")
 
 
 @pytest.mark.parametrize(("stem", "choices", "reason"), REASONS)

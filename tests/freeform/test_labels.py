@@ -1,5 +1,6 @@
 """A judge's reply as labels and scores: what is read, what is refused, and how long a hostile reply may take."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -7,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.base.errors import UsageError
+from robustify.freeform.grade.text_rules import MOST
 from robustify.freeform.llm_judge.verdicts import (
     SUPPORT,
     LabelParse,
+    Reading,
     parse_labels_multi_format,
     parse_score,
     parse_verdict,
@@ -18,52 +20,34 @@ from robustify.freeform.llm_judge.verdicts import (
 from robustify.freeform.schema import FORMAT_TYPES
 from robustify.judging.stats.intervals import majority_vote
 from robustify.reading.marks.reply_parts import split_reasoning
-from robustify.reading.reply_structures import MOST, Reading
-from tests.freeform.scripted import table
+from tests.support.cases import cases, refuses
 from tests.support.cost import costs_at_most
 
-S, P, N = "support", "partial_support", "not_support"
+READERS: dict[str, tuple[int, Callable[..., list[Any]]]] = {
+    "labels_reasoning": (1, lambda text: [(split := split_reasoning(text)).text, split.unterminated]),
+    "labels_labels": (2, lambda reply, n: [*parse_labels_multi_format(reply, n)]),
+    "labels_options": (3, lambda reply, n, how: [*parse_labels_multi_format(reply, n, **how)][::3]),
+    "labels_scores": (2, lambda reply, scale: [*parse_score(reply, scale=scale)]),
+    "labels_verdicts": (1, lambda reply: [*parse_verdict(reply)]),
+    "labels_mended": (1, lambda reply: [parse_verdict(reply).value]),
+    "labels_votes": (1, lambda votes: [*majority_vote(votes)][::2]),
+}
+"""Number of arguments in the rows of each table, and what is read from them."""
 
 
-@pytest.mark.parametrize(("text", "said", "unterminated"), table("labels_reasoning"))
-def test_reasoning_is_cut_off(text: str, said: str, unterminated: bool) -> None:
-    split = split_reasoning(text)
-    assert (split.text, split.unterminated) == (said, unterminated)
+@pytest.mark.parametrize(("table", "row"), [(t, row) for t in READERS for row in cases("free", t)])
+def test_a_reply_is_read_as_the_table_says(table: str, row: tuple[Any, ...]) -> None:
+    n, read = READERS[table]
+    assert read(*row[:n]) == [*row[n:]]
 
 
-@pytest.mark.parametrize(("reply", "expected", "labels", "count", "written", "error"), table("labels_labels"))
-def test_a_reply_gives_these_labels(
-    reply: str,
-    expected: int,
-    labels: list[str | None] | None,
-    count: int,
-    written: str | None,
-    error: str | None,
-) -> None:
-    assert tuple(parse_labels_multi_format(reply, expected)) == (labels, count, written, error)
-
-
-@pytest.mark.parametrize(("reply", "expected", "how", "labels", "error"), table("labels_options"))
-def test_options_change_what_is_read(
-    reply: str, expected: int, how: dict[str, Any], labels: list[str | None] | None, error: str | None
-) -> None:
-    found = parse_labels_multi_format(reply, expected, **how)
-    assert (found.labels, found.error_type) == (labels, error)
-
-
-def test_misuse_raises_and_says_what_was_expected() -> None:
-    with pytest.raises(UsageError, match="at least 1"):
+def test_misuse_is_refused() -> None:
+    with refuses("too-few-labels"):
         parse_labels_multi_format("x", 0)
-    with pytest.raises(UsageError, match="one of json"):
+    with refuses("unknown-format"):
         parse_labels_multi_format("x", 1, format_type="toml")
-    with pytest.raises(UsageError, match="binary, five"):
+    with refuses("unknown-scale"):
         parse_score("1", scale="ten")
-
-
-@pytest.mark.parametrize(("reply", "scale", "score", "error"), table("labels_scores"))
-def test_a_reply_gives_this_score(reply: str, scale: str, score: float | None, error: str | None) -> None:
-    found = parse_score(reply, scale=scale)
-    assert (found.value, found.error_type) == (score, error)
 
 
 @pytest.mark.parametrize("reply", ["Score: 0", "0", "I think so.\nScore: 0."])
@@ -76,28 +60,8 @@ def test_a_score_outside_an_object_may_have_been_cut_off(reply: str) -> None:
 @pytest.mark.parametrize("fence", ["", "```json\n"])
 def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(fence: str) -> None:
     own = f'{fence}{{"verdict": "incorrect"}}\n' + ("```\n" if fence else "")
-    told = parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.')
-    assert (told.value, told.error_type) == (None, "ambiguous")
+    assert parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.') == (None, "ambiguous")
     assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').value == "correct"
-
-
-@pytest.mark.parametrize(("reply", "verdict"), table("labels_mended"))
-def test_a_verdict_is_mended_with_care_and_read_without_entities(reply: str, verdict: str | None) -> None:
-    assert parse_verdict(reply).value == verdict
-
-
-@pytest.mark.parametrize(("reply", "verdict", "error"), table("labels_verdicts"))
-def test_a_reply_gives_this_verdict(reply: str, verdict: str | None, error: str | None) -> None:
-    found = parse_verdict(reply)
-    assert (found.value, found.error_type) == (verdict, error)
-
-
-@pytest.mark.parametrize(("votes", "verdict", "error"), table("labels_votes"))
-def test_a_majority_is_of_the_requested_votes(
-    votes: list[str | None], verdict: str | None, error: str | None
-) -> None:
-    found = majority_vote(votes)
-    assert (found.verdict, found.error_type) == (verdict, error)
 
 
 HOSTILE = {
@@ -117,10 +81,8 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_anything_takes_bounded_time(name: str) -> None:
-    reply = HOSTILE[name]
-    for labels in (True, False):
-        read = partial(parse_labels_multi_format, reply, 3) if labels else partial(parse_score, reply)
-        found = costs_at_most(200, read)
+    for read in (partial(parse_labels_multi_format, HOSTILE[name], 3), partial(parse_score, HOSTILE[name])):
+        found: Any = costs_at_most(200, read)
         value = found.labels if isinstance(found, LabelParse) else found.value
         assert found.error_type is not None or value is not None
 
@@ -134,9 +96,7 @@ def test_no_text_raises_and_no_label_is_made_up(reply: str) -> None:
     found = parse_labels_multi_format(reply, 2)
     assert found.labels is None or len(found.labels) == 2
     assert all(label in (None, *SUPPORT) for label in found.labels or [])
-    if found.error_type is None:
-        assert None not in found.labels
-        assert found.count == 2
+    assert found.error_type is not None or (None not in (found.labels or [None]) and found.count == 2)
     parse_score(reply)
 
 
@@ -152,11 +112,8 @@ SIX = {
 
 @pytest.mark.parametrize("form", FORMAT_TYPES)
 def test_each_format_is_read_and_a_broken_reply_has_a_type(form: str) -> None:
+    read = partial(parse_labels_multi_format, format_type=form)
     reply = "<think>[not_support]</think>I compare.\n\n" + SIX[form]
-    found = parse_labels_multi_format(reply, 2, format_type=form)
-    assert (found.labels, found.error_type) == ([S, N], None)
-    assert parse_labels_multi_format(reply, 3, format_type=form).error_type in (
-        "count_mismatch",
-        "missing_index",
-    )
-    assert parse_labels_multi_format("I cannot tell.", 2, format_type=form).error_type == "format_error"
+    assert read(reply, 2)[::3] == (["support", "not_support"], None)
+    assert read(reply, 3).error_type in ("count_mismatch", "missing_index")
+    assert read("I cannot tell.", 2).error_type == "format_error"
