@@ -84,12 +84,13 @@ def grade_explanation(answer: str, reference: str, **more: Any) -> Any:
     return graded(FreeItem("i", "Why?", "explanation", reference), answer, **more)
 
 
-def run(*words: object, fails: int | None = 0) -> Any:
-    """The result of a command, which exits with the code `fails`, or with any if that is None."""
+def run(*words: object, fails: int = 0, code: str = "") -> Any:
+    """The result of a command, which exits with the code `fails` for a fault with this `code`."""
     result = CliRunner().invoke(free, [str(word) for word in words], standalone_mode=False)
     error = result.exception
     if error is not None and not isinstance(error, RobustifyError | SystemExit):
         raise error
-    code = error.exit_code if isinstance(error, RobustifyError) else result.return_value or 0
-    assert fails in (None, code), (code, result.output, error)
+    ended = error.exit_code if isinstance(error, RobustifyError) else result.return_value or 0
+    assert ended == fails, (result.output, error)
+    assert not code or (isinstance(error, RobustifyError) and code in error.codes), error
     return result

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -19,8 +20,7 @@ from tests.freeform.scripted import QUESTIONS, SHOWN, run
 from tests.freeform.stub_server import serving
 from tests.support.fake_logs import jsonl
 
-S, P, N = "support", "partial_support", "not_support"
-PREDICTED = [("Base", "A", "8", "Hm."), ("Tuned", "B", "8", "It reflects green.")]
+S, N = "support", "not_support"
 
 
 @pytest.fixture(scope="module")
@@ -30,57 +30,55 @@ def judge() -> Iterator[tuple[str, ...]]:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path]:
+def rows(tmp_path: Path) -> tuple[object, ...]:
+    """The arguments of a command that grades the answers of two models to three questions."""
     questions, table = tmp_path / "questions.json", tmp_path / "predictions.csv"
     questions.write_text(json.dumps(QUESTIONS))
-    lines = [f"{model},{i},{text}" for model, *texts in PREDICTED for i, text in enumerate(texts, start=1)]
+    lines = ["Base,1,A", "Base,2,8", "Base,3,Hm.", "Tuned,1,B", "Tuned,2,8", "Tuned,3,It reflects green."]
     table.write_text("\n".join(["config,question_id,predicted", *lines, ""]))
-    return questions, table
+    return ("grade", table, "--items", questions, "--cache-dir", tmp_path / "cache")
 
 
 def grades(folder: Path) -> list[GradeResult]:
     return read_jsonl(folder / "free.jsonl", grade_from)
 
 
+def loaded(path: Path) -> Any:
+    return json.loads(path.read_text())
+
+
 def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
-    files: tuple[Path, Path], tmp_path: Path
+    rows: tuple[object, ...], tmp_path: Path
 ) -> None:
-    questions, table = files
-    command = ("grade", table, "--items", questions, "-o", tmp_path / "out")
-    found = run(*command, fails=7)
-    assert found.exception.code == "too-many-unscored"
+    out = tmp_path / "out"
+    found = run(*rows, "-o", out, fails=7, code="too-many-unscored")
     head, _, row, *_ = (re.split("  +", line) for line in found.stdout.splitlines())
     assert head == ["model", "kind", "answers", "at least", "at most", "score", "graded", "by judge"]
     assert " ".join(row) == "Base numeric 1 100.0 % 100.0 % 100.0 % (n = 1, 20.7 to 100.0) 100.0 % 0.0 %"
     assert len({*map(len, found.stdout.splitlines()[:7])}) == 1
-    written = {path.name for path in (tmp_path / "out").iterdir()}
-    assert written == {"free.jsonl", "report.html", "summary.json"}
-    assert [g.score for g in grades(tmp_path / "out")] == [0, 1, None, 1, 1, 1]
-    rows = list(map(json.loads, (tmp_path / "out" / "free.jsonl").read_text().splitlines()))
-    assert (rows[3]["answer"], rows[3]["question"]) == ("B", SHOWN)
-    for shown in (found.stdout, (tmp_path / "out" / "summary.json").read_text()):
-        assert "stone" not in shown
-    assert run(*command, "--max-unscored", "0.5", "--json").stdout.count("\n") == 1
+    assert {path.name for path in out.iterdir()} == {"free.jsonl", "report.html", "summary.json"}
+    assert [g.score for g in grades(out)] == [0, 1, None, 1, 1, 1]
+    lines = list(map(json.loads, (out / "free.jsonl").read_text().splitlines()))
+    assert (lines[3]["answer"], lines[3]["question"]) == ("B", SHOWN)
+    assert "stone" not in found.stdout + (out / "summary.json").read_text()
+    assert run(*rows, "-o", out, "--max-unscored", "0.5", "--json").stdout.count("\n") == 1
 
 
 def test_an_unread_judge_is_named_and_no_other_is_asked_for(
-    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.freeform.stub_server.reply", lambda _: "hm")
-    questions, table = files
-    told = run("grade", table, "--items", questions, *judge, "-o", tmp_path, "--cache-dir", tmp_path, fails=7)
+    told = run(*rows, *judge, "-o", tmp_path, fails=7, code="too-many-unscored")
     assert "format_error: 1" in str(told.exception)
 
 
 def test_questions_are_graded_by_the_three_graders(
-    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...]
+    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...]
 ) -> None:
-    questions, table = files
     rubrics = [word for kind in ("mcq", "numeric", "explanation") for word in ("--rubric", f"{kind}@v1.0")]
-    out = tmp_path / "out"
-    command = ("grade", table, "--items", questions, *judge, "-o", out, "--cache-dir", tmp_path)
-    told = json.loads(run(*command, *rubrics, "--json").stdout)
-    found = grades(out)
+    command = (*rows, *judge, "--json", "-o", tmp_path / "out")
+    told = json.loads(run(*command, *rubrics).stdout)
+    found = grades(tmp_path / "out")
     assert [g.score for g in found] == [0, 1, 0, 1, 1, 1]
     assert {g.kind: g.judge.template_id for g in found if g.judge} == {
         "short_text": "grader/mcq@1.0", "numeric": "grader/numeric@1.0", "explanation": "grader/explanation@1.0",
@@ -92,21 +90,19 @@ def test_questions_are_graded_by_the_three_graders(
         for name, one in told["models"].items()
     }
     assert right == {"Base": [0, 1, 0], "Tuned": [1, 1, 1]}
-    assert "numeric, poem" not in str(run(*command, "--rubric", "poem@v1.0", fails=2).exception)
-    five = run(*command[:-1], tmp_path, "--rubric", "explanation@v1.1", "--json")
-    assert json.loads(five.stdout)["models"]["Tuned"]["kinds"]["explanation"]["coverage"]["value"] == 1.0
+    run(*command, "--rubric", "poem@v1.0", fails=2, code="invalid-setting")
+    five = json.loads(run(*command, "--rubric", "explanation@v1.1").stdout)["models"]["Tuned"]
+    assert five["kinds"]["explanation"]["coverage"]["value"] == 1.0
 
 
 def test_questions_and_predictions_may_stand_in_the_same_rows(tmp_path: Path) -> None:
     rows = [{**QUESTIONS[1], "model": m, "prediction": p} for m, p in (("a", "8 m"), ("b", "9 m"))]
-    run("grade", jsonl(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out")
+    out = ("-o", tmp_path / "out")
+    run("grade", jsonl(tmp_path / "rows.jsonl", rows), *out)
     assert [(g.model, g.score) for g in grades(tmp_path / "out")] == [("a", 1.0), ("b", 0.0)]
-    bare = jsonl(tmp_path / "bare.jsonl", [QUESTIONS[1]])
-    found = run("grade", bare, "-o", tmp_path / "out", fails=3)
-    assert "The field `prediction` is missing" in str(found.exception)
-    rows[1]["answer"] = "9"
-    other = jsonl(tmp_path / "rows.jsonl", rows)
-    assert "question or answer differs" in str(run("grade", other, "-o", tmp_path / "out", fails=3).exception)
+    run("grade", jsonl(tmp_path / "bare.jsonl", [QUESTIONS[1]]), *out, fails=3, code="missing-field")
+    other = jsonl(tmp_path / "rows.jsonl", [rows[0], {**rows[1], "answer": "9"}])
+    run("grade", other, *out, fails=3, code="conflicting-rows")
 
 
 def test_what_may_be_text_is_not_shown_as_the_name_of_a_model_or_topic(tmp_path: Path) -> None:
@@ -115,7 +111,7 @@ def test_what_may_be_text_is_not_shown_as_the_name_of_a_model_or_topic(tmp_path:
         for row in QUESTIONS[1:] for model in (row["question"], row["answer"], "Two words", "own/model-7b")
     ]  # fmt: skip
     run("grade", jsonl(tmp_path / "rows.jsonl", rows), "-o", tmp_path / "out", "--max-unscored", "1")
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    summary = loaded(tmp_path / "out" / "summary.json")
     assert list(summary["models"]) == ["model 1", "model 2", "model 3", "own/model-7b", "model 4", "model 5"]
     assert not any(entry["topics"] for entry in summary["models"].values())
 
@@ -124,8 +120,7 @@ def test_items_with_choices_are_graded_without_or_with_their_options(tmp_path: P
     row = {"id": "a", "stem": "Which of the following is green?", "choices": ["coal", "grass"], "key": 1}
     data = jsonl(tmp_path / "data.jsonl", [row])
     answers = jsonl(tmp_path / "answers.jsonl", [{"id": "a", "text": "B"}])
-    block = tmp_path / "free.yaml"
-    block.write_text("free: {options_shown: true}\n")
+    (block := tmp_path / "free.yaml").write_text("free: {options_shown: true}\n")
     command = ("grade", answers, "--items", data, "-o", tmp_path / "out")
     run(*command, fails=7)
     assert grades(tmp_path / "out")[0].reason == "no_option"
@@ -134,42 +129,34 @@ def test_items_with_choices_are_graded_without_or_with_their_options(tmp_path: P
 
 
 def test_a_judge_is_asked_once_and_not_its_own_answers(
-    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...]
+    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...]
 ) -> None:
-    questions, table = files
-    command = ("grade", table, "--items", questions, "--cache-dir", tmp_path / "cache")
-    run(*command, *judge, "-o", tmp_path / "one")
     # The replies are kept: the server need not be there again, and a judge of another address is another one.
-    text = (tmp_path / "one" / "free.jsonl").read_bytes()
-    run(*command, *judge, "-o", tmp_path / "two")
-    assert (tmp_path / "two" / "free.jsonl").read_bytes() == text
-    own = ("--judge", judge[1], "--judge-model", "Tuned")
-    assert "wrote 3 of the answers" in str(run(*command, *own, "-o", tmp_path / "own", fails=5).exception)
-    block = tmp_path / "free.yaml"
-    block.write_text("free: {judge: {model: Tuned, forbid_self: false}}\n")
-    run(*command, "--judge", judge[1], "--config", block, "-o", tmp_path / "own")
-    told = json.loads((tmp_path / "own" / "summary.json").read_text())
-    assert (told["models"]["Tuned"]["self_judging"], told["models"]["Base"]["self_judging"]) == (0, 0)
+    for name in ("one", "two"):
+        run(*rows, *judge, "-o", tmp_path / name)
+    assert (tmp_path / "one" / "free.jsonl").read_bytes() == (tmp_path / "two" / "free.jsonl").read_bytes()
+    own = (*rows, "--judge", judge[1], "-o", tmp_path / "own")
+    run(*own, "--judge-model", "Tuned", fails=5, code="self-judging")
+    (block := tmp_path / "free.yaml").write_text("free: {judge: {model: Tuned, forbid_self: false}}\n")
+    run(*own, "--config", block)
+    told = loaded(tmp_path / "own" / "summary.json")["models"]
+    assert (told["Tuned"]["self_judging"], told["Base"]["self_judging"]) == (0, 0)
 
 
-BAD = [
-    (["--rel-tol", "-1"], 2, "rel_tol"),
-    (["--config", "CONFIG"], 2, "votes"),
-    (["--judge", "http://127.0.0.1:9/v1"], 2, "model"),
-    (["--config", "ABSENT"], 2, "absent"),
-    (["--judge", "file:///x://y", "--judge-model", "m"], 2, "http://HOST"),
-]
-
-
-@pytest.mark.parametrize(("words", "code", "says"), BAD)
+@pytest.mark.parametrize(
+    ("words", "code", "names"),
+    [(["--rel-tol", "-1"], "invalid-setting", "rel_tol"), (["--config", "CONFIG"], "invalid-setting", "votes"),
+     (["--judge", "http://127.0.0.1:9/v1"], "missing-setting", "model"),
+     (["--config", "ABSENT"], "file-not-readable", "absent"),
+     (["--judge", "file:///x://y", "--judge-model", "m"], "invalid-setting", "http://HOST")],
+)  # fmt: skip
 def test_misuse_exits_with_its_code_and_no_text(
-    files: tuple[Path, Path], tmp_path: Path, words: list[str], code: int, says: str
+    rows: tuple[object, ...], tmp_path: Path, words: list[str], code: str, names: str
 ) -> None:
     (tmp_path / "c.yaml").write_text("free: {judge: {model: stone, votes: 2}}\n")
     named = {"CONFIG": tmp_path / "c.yaml", "ABSENT": tmp_path / "absent.yaml"}
-    command = ("grade", files[1], "--items", files[0], "-o", tmp_path / "out")
-    found = run(*command, *(named.get(word, word) for word in words), fails=code)
-    assert says in str(found.exception)
+    found = run(*rows, "-o", tmp_path / "out", *(named.get(word, word) for word in words), fails=2, code=code)
+    assert names in str(found.exception)
     assert "stone" not in str(found.exception)
 
 
@@ -180,9 +167,9 @@ def test_misuse_exits_with_its_code_and_no_text(
      "nuggets GONE --judge http://127.0.0.1:9/v1 --judge-model m -o OUT"],
 )  # fmt: skip
 def test_a_missing_file_exits_with_2_as_in_every_command(
-    files: tuple[Path, Path], tmp_path: Path, words: str
+    rows: tuple[object, ...], tmp_path: Path, words: str
 ) -> None:
-    places = {"GONE": tmp_path / "gone.csv", "OUT": tmp_path / "out", "ROWS": files[1], "ITEMS": files[0]}
+    places = {"GONE": tmp_path / "gone.csv", "OUT": tmp_path / "out", "ROWS": rows[1], "ITEMS": rows[3]}
     found = run(*(places.get(word, word) for word in words.split()), fails=2)
     assert "gone.csv" in str(found.exception)
     assert not (tmp_path / "out").exists()
@@ -197,53 +184,50 @@ def test_passages_are_labelled_scored_and_reported_in_one_command(
 ) -> None:
     rows = jsonl(tmp_path / "rows.jsonl", [ROW, ROW | {"nuggets": []}])
     labels = {"item_id": "row1", "annotator": "ann", "labels": {"row1/n1": S, "row1/n2": N}}
-    people = jsonl(tmp_path / "people.jsonl", [labels])
-    out, block = tmp_path / "out", tmp_path / "free.yaml"
-    block.write_text("free: {language: de, judge: {model: x}}\n")
-    options = ("--human", people, "--template", template, "--config", block, "-o", out)
-    told = json.loads(run("nuggets", rows, *judge, *options, "--json").stdout)
-    (grade,) = grades(out)
+    (block := tmp_path / "free.yaml").write_text("free: {language: de, judge: {model: x}}\n")
+    people, out = jsonl(tmp_path / "people.jsonl", [labels]), ("-o", tmp_path / "out")
+    options = ("--human", people, "--template", template, "--config", block, "--json")
+    told = json.loads(run("nuggets", rows, *judge, *options, *out).stdout)
+    (grade,) = grades(tmp_path / "out")
     assert [nugget.label for nugget in grade.nuggets] == [S, N]
     assert {score["value"] for score in grade.nugget_scores.values()} == {0.5}
     part = told["models"]["passages"]["kinds"]["nuggets"]
     assert (part["labels"], part["nugget_scores"]["vital"]["lower"]) == ({N: 1, S: 1}, 0.5)
     assert (told["left_out"], told["calibration"]["nuggets"]["n"]) == ({"no_nuggets": 1}, 2)
-    with pytest.raises(click.UsageError, match="needs a judge"):
-        run("nuggets", rows, "-o", out)
+    with pytest.raises(click.UsageError):
+        run("nuggets", rows, *out)
 
 
 def test_agree_holds_a_judge_to_people_and_two_gradings_to_each_other(
-    files: tuple[Path, Path], tmp_path: Path, judge: tuple[str, ...]
+    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...]
 ) -> None:
-    questions, table = files
     for version in ("1.0", "2.0"):
         rubric = ("--rubric", f"mcq@{version}", "--rubric", f"explanation@{version}")
-        run("grade", table, "--items", questions, *judge, *rubric, "-o", tmp_path / version)
+        run(*rows, *judge, *rubric, "-o", tmp_path / version)
     human = jsonl(tmp_path / "human.jsonl", [{"item_id": "1", "model": "Base", "annotator": "x", "score": 1}])
     one, two = (tmp_path / version / "free.jsonl" for version in ("1.0", "2.0"))
     told = json.loads(run("agree", one, "--human", human).stdout)
-    assert (told["status"], told["verdicts"]["doubt"], told["verdicts"]["raw"]["value"]) == (
-        "uncalibrated", "few_labels", 0.0,
-    )  # fmt: skip
-    rows = json.loads(run("agree", one, two, "--human", human, "--json").stdout)["rows"]
-    assert [row["measure"] for row in rows] == ["scored", "read_at_once", "agrees_with_people"]
-    assert rows[0]["difference"]["value"] == 0.0
-    with pytest.raises(click.UsageError, match="two files"):
+    assert (told["status"], told["verdicts"]["doubt"]) == ("uncalibrated", "few_labels")
+    assert told["verdicts"]["raw"]["value"] == 0.0
+    compared = json.loads(run("agree", one, two, "--human", human, "--json").stdout)["rows"]
+    assert [row["measure"] for row in compared] == ["scored", "read_at_once", "agrees_with_people"]
+    assert compared[0]["difference"]["value"] == 0.0
+    with pytest.raises(click.UsageError):
         run("agree", one)
-    run("agree", table, "--human", human, fails=3)
+    run("agree", rows[1], "--human", human, fails=3, code="not-a-grade")
 
 
 def test_templates_are_listed_shown_rendered_and_verified(tmp_path: Path) -> None:
     told = json.loads(run("templates", "--json").stdout)
     assert "grader/mcq@1.0" in {t["id"] for t in told["prompts"]}
     assert "You are an impartial grader." in run("templates", "grader/mcq@1.0").stdout
-    run("templates", "grader/poem", fails=2)
+    run("templates", "grader/poem", fails=2, code="unknown-template")
     for one in every_template():
         assert "{%" not in run("templates", one.id, "--example").stdout
     row = "{id: a/b@1.0, files: [b.j2], sha256: x, variables: [], reads: text, changelog: c}"
     (tmp_path / "manifest.yaml").write_text(f"templates: [{row}]\n")
     (tmp_path / "b.j2").write_text("{% block user %}b{% endblock %}")
-    run("templates", "--template-dir", tmp_path, fails=3)
+    run("templates", "--template-dir", tmp_path, fails=3, code="changed-template")
 
 
 def test_every_prompt_of_a_run_is_listed_and_shown_for_an_item_of_the_user(tmp_path: Path) -> None:
@@ -253,17 +237,14 @@ def test_every_prompt_of_a_run_is_listed_and_shown_for_an_item_of_the_user(tmp_p
     assert {f"{view}/{name}" for view in VIEWS for name in names(view)} < {*listed}
     for prompt in (one for one in listed if "no-passage" not in one):
         shown = run("templates", prompt, "--items", items, "--item", "q2").stdout
-        assert not re.search("{[{%]", shown), prompt
-        assert "warm" not in shown, prompt
-    asked = {
-        (r.context, r.continuation)
-        for r in template("full").requests(load(Source(path=str(items)), UNGUARDED).items[1], (0, 1))
-    }
+        assert not re.search("{[{%]|warm", shown), prompt
+    item = load(Source(path=str(items)), UNGUARDED).items[1]
+    asked = {(r.context, r.continuation) for r in template("full").requests(item, (0, 1))}
     command = ("templates", "full/mmlu-v1", "--items", items, "--item")
     told = json.loads(run(*command, "q2", "--json").stdout)["texts"]
     assert {(told["context"], told[f"continuation {at}"]) for at in (1, 2)} == asked
-    run(*command, "q3", fails=2)
-    run("templates", "choices_only/no-passage-v1", "--items", items, fails=2)
+    run(*command, "q3", fails=2, code="unknown-item-id")
+    run("templates", "choices_only/no-passage-v1", "--items", items, fails=2, code="item-without-passage")
 
 
 def test_a_restricted_item_has_no_prompt_on_the_screen(tmp_path: Path) -> None:
@@ -275,10 +256,8 @@ def test_a_restricted_item_has_no_prompt_on_the_screen(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["templates", "nuggets"])
 def test_both_commands_take_the_six_formats_and_refuse_another(command: str) -> None:
     options = {one.name: one for one in free.commands[command].params}
-    assert isinstance(options["format_type"].type, click.Choice)
-    assert {*options["format_type"].type.choices} == {*FORMAT_TYPES}
+    assert {*getattr(options["format_type"].type, "choices", ())} == {*FORMAT_TYPES}
     for written in FORMAT_TYPES:
         assert run("templates", "nugget/optimized", "--example", "--format-type", written).stdout
-    found = run("templates", "nugget/legacy@1.0", "--example", "--format-type", "xml", fails=2)
-    said = "nugget/legacy@1.0 does not support format_type xml. Expected one of markdown"
-    assert said in str(found.exception)
+    legacy = ("templates", "nugget/legacy@1.0", "--example", "--format-type", "xml")
+    assert "markdown" in str(run(*legacy, fails=2, code="unsupported-format").exception)

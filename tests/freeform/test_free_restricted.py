@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from robustify.base.errors import AuthorisationError
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.items.prompt_templates import Message
 from robustify.judging.judgement import Judgement
 from robustify.pipeline import steps
 from tests.freeform.scripted import run as command
 from tests.support import restricted_run
+from tests.support.cases import refuses
 from tests.support.fake_logs import jsonl
 from tests.support.restricted_set import canaries, items
 from tests.support.trees import measured
@@ -56,10 +56,8 @@ def test_the_numbers_are_judged_and_no_row_is_written(mock: Path, monkeypatch: p
     judge = {"model": "big", "base_url": "http://127.0.0.1:9/v1"}
     judgement = taken(mock, monkeypatch, {"judge": judge})
     coverage = measured(judgement.summary, "free_coverage", restricted_run.NAMES[0])["all"]
-    assert coverage["n"] > 10
-    assert coverage["value"] == 1.0
-    files = [path for path in mock.rglob("*") if path.is_file()]
-    files = [path for path in files if "data" not in path.relative_to(mock).parts[0]]
+    assert (coverage["n"] > 10, coverage["value"]) == (True, 1.0)
+    files = [p for p in mock.rglob("*") if p.is_file() and "data" not in p.relative_to(mock).parts[0]]
     assert files
     words = [SECRET.encode(), *(word.encode() for word in canaries(items(N)))]
     assert [path for path in files if any(word in path.read_bytes() for word in words)] == []
@@ -67,17 +65,17 @@ def test_the_numbers_are_judged_and_no_row_is_written(mock: Path, monkeypatch: p
 
 
 def test_a_judge_elsewhere_is_refused(mock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(AuthorisationError, match="not on this machine"):
+    with refuses("judge-elsewhere"):
         taken(mock, monkeypatch, {"judge": {"model": "big", "base_url": "https://api.example.org/v1"}})
 
 
 def test_rows_that_are_called_like_a_restricted_set_are_not_graded_by_a_command(mock: Path) -> None:
-    told = {"type": "mcq", "answer": "A", "text": "x"}
     rows = [
-        {**told, "id": str(i), "question": row["question"], "options": row["choices"]}
-        for i, row in enumerate(items(N))
+        {"id": i, "question": row["question"], "options": row["choices"]} for i, row in enumerate(items(N))
     ]
-    path = jsonl(mock / "wmdp-bio.jsonl", rows)
+    path = jsonl(
+        mock / "wmdp-bio.jsonl", [{"type": "mcq", "answer": "A", "text": "x", **row} for row in rows]
+    )
     found = command("grade", path, "-o", mock / "graded", fails=4)
     assert not (mock / "graded").exists()
     assert not [word for word in canaries(items(N)) if word in str(found.exception)]

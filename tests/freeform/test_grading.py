@@ -1,5 +1,6 @@
-"""Answers written and graded: resumable, and rules that are right on real keys."""
+"""Answers written and graded: resumable, rules that are right on real keys, and grades that read back."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -7,28 +8,37 @@ from typing import Any
 
 import pytest
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError
 from robustify.freeform.free_run import generate, prompt_of
 from robustify.freeform.grade.graders import grade_answer, grade_answers
 from robustify.freeform.questions import convert_item
-from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, Nugget
+from robustify.freeform.schema import (
+    SCHEMA,
+    AnswerRow,
+    Attempt,
+    FreeItem,
+    FreeSettings,
+    GradeResult,
+    JudgeTrace,
+    Nugget,
+    NuggetGrade,
+    grade_from,
+)
 from robustify.models.replies import Replies
 from robustify.reading.guard import UNGUARDED
+from robustify.reading.jsonl import read_jsonl, write_rows
 from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
+from tests.support.cases import refuses
 
 ROOT = Path(__file__).parents[2]
-
 ITEMS = [
     FreeItem("n", "How many legs has a spider?", "numeric", "8"),
-    FreeItem(
-        "s", "Which organelle makes ATP?", "short_text", "mitochondria", None, ("mitochondria", "nucleus"), 0
-    ),
+    FreeItem("s", "Which organelle makes ATP?", "short_text", "mitochondria", None, ("mitochondria", "nucleus"), 0),
     FreeItem("e", "Why does it rain?", "explanation", "Drops fall from clouds."),
     FreeItem("x", "Which of these?", "short_text", "this", excluded_reason="stem_refers_to_choices"),
-]
+]  # fmt: skip
 REPLIES = {"spider": "8", "ATP": "the powerhouse", "rain": "Because of weather."}
-RIGHT = '{"verdict": "correct"}'
 
 
 class Model:
@@ -50,19 +60,11 @@ class Model:
 
 
 def written(
-    kept: Path | None,
-    model: Model | None = None,
-    items: Sequence[FreeItem] = ITEMS,
-    batch: int = 8,
-    **how: Any,
-) -> list[AnswerRow]:
+    kept: Path | None, model: Model | None = None, items: Sequence[FreeItem] = ITEMS, batch: int = 8, **how: Any
+) -> list[AnswerRow]:  # fmt: skip
     with Replies(kept) as replies, pytest.MonkeyPatch.context() as patch:
         patch.setattr("robustify.models.replies.BATCH", batch)
         return generate(items, model or Model(), FreeSettings(**how), replies)
-
-
-def answers(items: Sequence[FreeItem] = ITEMS, **how: Any) -> list[AnswerRow]:
-    return written(None, items=items, **how)
 
 
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -88,7 +90,7 @@ def test_a_damaged_file_of_replies_is_set_aside_and_the_run_goes_on(
 ) -> None:
     (tmp_path / "replies.sqlite").write_text("not a database, and long enough to be looked at as one")
     assert [row.item_id for row in written(tmp_path)] == ["n", "s", "e"]
-    assert "replies.sqlite is damaged and was renamed to replies.sqlite.corrupt-1" in capsys.readouterr().err
+    assert "replies.sqlite.corrupt-1" in capsys.readouterr().err
     written(tmp_path, rest := Model())
     assert rest.asked == []
 
@@ -96,27 +98,26 @@ def test_a_damaged_file_of_replies_is_set_aside_and_the_run_goes_on(
 def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
     how = FreeSettings(template="answer/mistral_instruct@1.0")
     text = prompt_of(ITEMS[0], how)
-    with pytest.raises(UsageError, match="Choose a template in answer"):
-        prompt_of(ITEMS[0], FreeSettings(template="grader/mcq@2.0"))
     assert text == (
         "[INST] Question: How many legs has a spider?\n\nAnswer concisely. If MCQ, output only the option letter."
         " If Numeric, output only the number. [/INST]"
     )
     assert text == f"[INST] {prompt_of(ITEMS[0], how, has_chat_template=True)} [/INST]"
+    with refuses("template-of-another-kind"):
+        prompt_of(ITEMS[0], FreeSettings(template="grader/mcq@2.0"))
 
 
 def test_a_prompt_that_does_not_fit_spoils_no_other() -> None:
     long = FreeItem("l", "Why " * 500 + "?", "short_text", "so")
     rows = written(None, Model(longest=500), [*ITEMS, long])
-    errors = {"n": None, "s": None, "e": None, "l": "prompt_too_long"}
-    assert {r.item_id: r.error for r in rows} == errors
+    assert {r.item_id: r.error for r in rows} == {"n": None, "s": None, "e": None, "l": "prompt_too_long"}
     (grade,) = grade_answers([long], rows[-1:], FreeSettings())
     assert (grade.status, grade.score, grade.reason) == ("truncated", None, "prompt_too_long")
 
 
 def test_nuggets_are_graded_where_an_item_has_them() -> None:
     item = replace(ITEMS[2], nuggets=(Nugget("a", "Drops fall."), Nugget("b", "Clouds hold them.")))
-    rows = answers([item])
+    rows = written(None, items=[item])
     (found,) = grade_answers([item], rows, FreeSettings(), ScriptedJudge(['["support", "not_support"]']))
     assert (found.kind, found.score) == ("nuggets", 0.5)
     (plain,) = grade_answers([item], rows, FreeSettings(mode="deterministic"))
@@ -124,18 +125,18 @@ def test_nuggets_are_graded_where_an_item_has_them() -> None:
     assert [n.label for n in plain.nuggets] == [None, None]
 
 
-def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right() -> None:
-    for text in ("The answer is 8", "The answer is 9!", "Let us count them", ""):
-        row = AnswerRow("n", "m", text, finish_reason="length")
-        found = grade_answer(ITEMS[0], row, FreeSettings(), ScriptedJudge([]))
-        assert (found.status, found.score, found.reason) == ("truncated", None, "cut_off")
+@pytest.mark.parametrize("text", ["The answer is 8", "The answer is 9!", "Let us count them", ""])
+def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right(text: str) -> None:
+    row = AnswerRow("n", "m", text, finish_reason="length")
+    found = grade_answer(ITEMS[0], row, FreeSettings(), ScriptedJudge([]))
+    assert (found.status, found.score, found.reason) == ("truncated", None, "cut_off")
 
 
 def test_answers_that_fit_no_item_or_are_given_twice_are_refused() -> None:
-    rows = answers()
-    with pytest.raises(DataError, match="not in this set"):
+    rows = written(None)
+    with refuses("answer-to-unknown-item"):
         grade_answers(ITEMS[1:], rows, FreeSettings())
-    with pytest.raises(DataError, match="answer 4: repeats the model and item of answer 1"):
+    with refuses("repeated-answer"):
         grade_answers(ITEMS, [*rows, rows[0]], FreeSettings())
 
 
@@ -151,14 +152,10 @@ def by_rules(path: Path) -> tuple[int, int]:
     rules, keys, others = FreeSettings(mode="deterministic"), [], []
     for item in load(Source(path=str(path), skip_bad=True), UNGUARDED).items:
         free = convert_item(item)
-        if free.excluded_reason:
-            continue
-        for i, option in enumerate(free.options):
-            row = AnswerRow(free.id, "m", option)
-            score = grade_answer(free, row, rules).score
+        for i, option in enumerate(() if free.excluded_reason else free.options):
+            score = grade_answer(free, AnswerRow(free.id, "m", option), rules).score
             (keys if i == free.correct else others).append(score)
-    assert keys
-    assert len(others) >= len(keys)
+    assert len(others) >= len(keys) > 0
     return sum(score != 1 for score in keys), sum(score == 1 for score in others)
 
 
@@ -171,3 +168,52 @@ def test_the_rules_call_every_real_key_right_and_no_other_option(data: Path, nam
     if not (data / name).is_file():
         pytest.skip(f"{name} is absent")
     assert by_rules(data / name) == (0, 0)
+
+
+def test_grades_read_back_from_json() -> None:
+    attempt = Attempt(0, "p", "r", None, "stop", {"total_tokens": 5})
+    trace = JudgeTrace("judge", "grader/mcq@2.0", "d", (attempt,), ("correct", None), 0.5, False)
+    grade = GradeResult(
+        "i", "m", "nuggets", "nuggets/1", "scored", 1.0, "correct", "judge", "judge", "so", "so", ("f",), None, None,
+        None, trace, (NuggetGrade("n", "vital", "support"),), {"vital": 1.0}, "g",
+    )  # fmt: skip
+    told = json.loads(json.dumps(grade.json()))
+    assert grade_from(told | {"answer": "so"}) == grade
+    assert told["schema"] == SCHEMA
+    with refuses("not-a-grade"):
+        grade_from(told | {"schema": "other"})
+    for bad in ({"status": "poem"}, {"judge": {"model": "secret words"}}):
+        with refuses("invalid-grade", hidden="secret"):
+            grade_from(told | bad)
+
+
+def test_a_repr_holds_no_text() -> None:
+    item = FreeItem("i", "Secret?", "short_text", "hidden", nuggets=(Nugget("n", "Hidden fact."),))
+    texts = {"extracted": "hidden", "reference": "hidden"}
+    grade = GradeResult("i", "m", "short_text", "g", "scored", 1.0, "correct", "equal", **texts)  # type: ignore[arg-type]
+    assert "idden" not in repr((item, item.nuggets[0], AnswerRow("i", "m", "hidden"), grade))
+
+
+@pytest.mark.parametrize(("name", "question"), [("", "q"), ("i", " ")])
+def test_an_item_without_an_id_or_question_is_refused(name: str, question: str) -> None:
+    with refuses("empty-id-or-question"):
+        FreeItem(name, question, "numeric", "1")
+
+
+@pytest.mark.parametrize(("status", "score"), [("grader_error", 0.0), ("scored", None)])
+def test_an_unscored_grade_has_no_score(status: Any, score: float | None) -> None:
+    with refuses("score-against-status"):
+        GradeResult("i", "m", "numeric", "g", status, score, None, "r")
+
+
+def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"n": 1}\nsecret words\n[1]\n{"n": 2}\n', encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_jsonl(path, dict)
+    assert [line.split(": ")[0] for line in caught.value.lines] == ["rows.jsonl:2", "rows.jsonl:3"]
+    assert "secret" not in str(caught.value)
+    with pytest.raises(DataError):
+        read_jsonl(tmp_path, dict)
+    write_rows(path, [{"n": 5}])
+    assert read_jsonl(path, dict) == [{"n": 5}]
