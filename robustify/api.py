@@ -198,10 +198,12 @@ def audit(
     temporary one. `progress` is shown on stderr. `rule` are settings (`AuditRule`). Raise `RobustifyError` if a setting is
     invalid or missing, or a step fails.
     """
-    how = {name: value for name, value in rule.items() if name in _OF_SOURCE}
+    source_options = {name: value for name, value in rule.items() if name in _OF_SOURCE}
     # A single name is no sequence of its letters.
     names = (models,) if isinstance(models, str) else tuple(models)
-    overrides, force = _settings(cast("Rule", {name: v for name, v in rule.items() if name not in how}))
+    overrides, force = _settings(
+        cast("Rule", {name: v for name, v in rule.items() if name not in source_options})
+    )
     if "mode" in rule:
         overrides["asking.mode"] = rule["mode"]
     with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
@@ -210,7 +212,9 @@ def audit(
             name = with_path(path, lambda file: Path(file).name)
             raise UsageError(f"{name}: if reports may show the texts of the items, set public=True.")
         plugged = wings()
-        config = configs.config_for(path, plugged.adapters, names, overrides, public=public, how=how)
+        config = configs.config_for(
+            path, plugged.adapters, names, overrides, public=public, source_options=source_options
+        )
         config = configs.with_models(config, names, device)
         if config.sensitivity != "public" and out is None:
             raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
@@ -267,9 +271,15 @@ def import_logs(
     """
     paths, options = [parse_log_path(str(log)) for log in logs], LogOptions(view=view, columns=columns or {})
     overrides, force = _settings(rule)
-    how: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
+    source_options: dict[str, Any] = {
+        "data": [] if data is None else [Path(data)],
+        "options": options,
+        "force": force,
+    }
     with _in_python(mapping="columns"):
-        return _in(out, lambda to: from_logs.import_logs(paths, to, GUARD, overrides=overrides, **how))
+        return _in(
+            out, lambda to: from_logs.import_logs(paths, to, GUARD, overrides=overrides, **source_options)
+        )
 
 
 _OF_SOURCE = ("split", "fields", "include_path", "trust_task_code")
@@ -348,7 +358,10 @@ def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, SetPolicy]:
         path = _path(data, Path(place))
         plugged = wings()
         config = configs.config_for(
-            path, plugged.adapters, public=not is_config(path), how={"fields": fields} if fields else {}
+            path,
+            plugged.adapters,
+            public=not is_config(path),
+            source_options={"fields": fields} if fields else {},
         )
         policy = steps.policy_for(config, plugged)
         policy.require_public()

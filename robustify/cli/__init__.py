@@ -81,8 +81,8 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
             near = difflib.get_close_matches(cmd_name, self.commands, n=1, cutoff=0.7)
             if near and not is_config(cmd_name):
                 raise UsageError(f"{cmd_name} is not a command. Did you mean {near[0]}?")
-        found: click.Command | None = super().get_command(ctx, cmd_name)
-        return found
+        command: click.Command | None = super().get_command(ctx, cmd_name)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.commands))
@@ -134,7 +134,7 @@ def cli(context: click.Context) -> None:
         click.echo(NEXT)
 
 
-for _command in (one for commands in SECTIONS.values() for one in commands):
+for _command in (command for commands in SECTIONS.values() for command in commands):
     cli.add_command(_command)
 
 

@@ -52,12 +52,14 @@ def compare(
         if alert:
             raise UsageError("--alert compares the first run with the last. Name two runs.")
         return _compare_models(paths, html, form, None if all(are_runs) else columns)
-    found = compared(folders, GUARD)
+    comparison = compared(folders, GUARD)
     if html is not None:
-        _write(html, comparison_html(found))
-    print_result(found.tree(), comparison_tables(found, form) if form else comparison_lines(found))
-    if alert and found.degraded:
-        raise GuardrailError(*(f"degraded: {line}" for line in found.degraded))
+        _write(html, comparison_html(comparison))
+    print_result(
+        comparison.tree(), comparison_tables(comparison, form) if form else comparison_lines(comparison)
+    )
+    if alert and comparison.degraded:
+        raise GuardrailError(*(f"degraded: {line}" for line in comparison.degraded))
     return 0
 
 

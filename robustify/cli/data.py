@@ -43,21 +43,23 @@ def mapped(columns: Sequence[str]) -> "FieldMap | None":
 
 NAMING = together(
     option(
-        "--include-path --include_path DIR...", "Find tasks of lm-eval here, too (repeatable).", into="how"
+        "--include-path --include_path DIR...",
+        "Find tasks of lm-eval here, too (repeatable).",
+        into="source_options",
     ),
-    option("--trust-task-code", "Run the Python code of the task that DATA names.", into="how"),
+    option("--trust-task-code", "Run the Python code of the task that DATA names.", into="source_options"),
 )
 reading = together(
     option(
         "--map PART=COLUMN...",
         "Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
-        into="how", to="fields", read=mapped,
+        into="source_options", to="fields", read=mapped,
     ),
-    option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="how"),
+    option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="source_options"),
     NAMING,
-    option("--skip-bad", "Set invalid rows aside instead of rejecting the file.", into="how"),
+    option("--skip-bad", "Set invalid rows aside instead of rejecting the file.", into="source_options"),
 )  # fmt: skip
-"""Options of reading a file, which the command receives as arguments of a `Source` in `how`."""
+"""Options of reading a file, which the command receives as arguments of a `Source` in `source_options`."""
 FORCE = option("--force", "Replace an existing file.")
 
 
@@ -79,33 +81,35 @@ def refuse_existing(path: Path, force: bool) -> None:
 STDIN = "-"
 
 
-def public_items(data: str, how: Mapping[str, Any]) -> "Loaded":
+def public_items(data: str, source_options: Mapping[str, Any]) -> "Loaded":
     """Load a public file of items. Raises as `items_of`."""
     from robustify.items.item import no_collector
     from robustify.reading.loaders import Source, load
     from robustify.wings import GUARD
 
-    source = Source(path=data, **how)
+    source = Source(path=data, **source_options)
     with step("reading the items"), no_collector():
         return load(source, GUARD)
 
 
-def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
+def items_of(data: str, source_options: Mapping[str, Any]) -> "Loaded":
     """Return the items of a public file, of standard input, or of a config. Raise `AuthorisationError` if they are
     sensitive, and `UsageError` or `DataError` if they cannot be read."""
     if data == STDIN:
         with TemporaryDirectory() as folder:
             copy = Path(folder, "stdin")
             copy.write_bytes(sys.stdin.buffer.read())
-            return replace(public_items(str(copy), how), path="stdin")
+            return replace(public_items(str(copy), source_options), path="stdin")
     if not names_config(data):
-        return public_items(data, how)
+        return public_items(data, source_options)
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import load_bench, policy_for
     from robustify.wings import wings
 
     plugged = wings()
-    policy = policy_for(configs.config_for(data, plugged.adapters, public=False, how=how), plugged)
+    policy = policy_for(
+        configs.config_for(data, plugged.adapters, public=False, source_options=source_options), plugged
+    )
     policy.require_public()
     return load_bench(policy)
 
@@ -113,8 +117,8 @@ def items_of(data: str, how: Mapping[str, Any]) -> "Loaded":
 @command()
 @DATA
 @reading
-@option("--why", "Print the rule behind each part of the items, with other candidates.")
-def validate(data: str, how: dict[str, Any], why: bool) -> int:
+@option("--why", "Print the rule behind each part of the items, with other candidates.", to="with_rules")
+def validate(data: str, source_options: dict[str, Any], with_rules: bool) -> int:
     """Check a file of items, and show its layout and defects.
 
     If a row is not a valid item, the file is rejected with exit code 3, and all kinds of faults are listed.
@@ -133,19 +137,19 @@ def validate(data: str, how: dict[str, Any], why: bool) -> int:
     from robustify.judging.lint.findings import key_position
     from robustify.reading.loaders import describe
 
-    bench = items_of(data, how)
+    bench = items_of(data, source_options)
     placed = key_position(bench.items)
     position = {"says": placed[0], **asdict(placed[1])} if placed else None
     parallel = parallels(bench.items, np.arange(len(bench.items))).unnamed
     read = [*map(asdict, bench.recognised)]
     description = {**describe(bench), "key_position": position, "parallel_items": parallel, "read": read}
     if not names_config(data) and data != STDIN:
-        description["data"] = named_data(data, bench, how)
-    lines = [*survey_lines(description, data), *(why_lines(description) if why else ())]
+        description["data"] = named_data(data, bench, source_options)
+    lines = [*survey_lines(description, data), *(why_lines(description) if with_rules else ())]
     return print_result(description, lines)
 
 
-def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, Any]:
+def named_data(path: str, bench: "Loaded", source_options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the `data` block of a config for this file, including the recognized columns and the commit of the hub."""
     from robustify.base.settings_files import named_set
     from robustify.reading.loaders import Source
@@ -154,14 +158,14 @@ def named_data(path: str, bench: "Loaded", how: Mapping[str, Any]) -> dict[str, 
     commit = bench.recognised[0].origin.get("revision") if bench.recognised else None
     if commit and (named_set(path) or ("",))[0] == "hf" and "@" not in path:
         path = f"{path}@{commit}"
-    data = Source(path=path, **how).model_dump(mode="json", exclude_defaults=True)
+    data = Source(path=path, **source_options).model_dump(mode="json", exclude_defaults=True)
     return {**data, **({"fields": fields} if fields else {})}
 
 
 @command("heuristics")
 @DATA
 @reading
-def rules_alone(data: str, how: dict[str, Any]) -> int:
+def rules_alone(data: str, source_options: dict[str, Any]) -> int:
     """Score simple rules that see only the choices.
 
     Rules are sorted by score. A star marks each rule that is above chance after correction for multiple tests.
@@ -175,7 +179,7 @@ def rules_alone(data: str, how: dict[str, Any]) -> int:
     from robustify.judging.baselines.heuristics import rule_table
     from robustify.reading.loaders import notes
 
-    bench = items_of(data, how)
+    bench = items_of(data, source_options)
     scores = rule_table(bench.items)
     for note in notes(bench):
         say(note)
@@ -195,7 +199,13 @@ def rules_alone(data: str, how: dict[str, Any]) -> int:
 @FORCE
 @STRICT
 def mend(
-    data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, force: bool, strict: bool
+    data: str,
+    source_options: dict[str, Any],
+    pooling: dict[str, Any],
+    out: Path,
+    seed: int,
+    force: bool,
+    strict: bool,
 ) -> int:
     """Order and trim the options, or choose distractors from a pool.
 
@@ -216,13 +226,13 @@ def mend(
     if names_config(data):
         raise UsageError(f"{data} is a config, not a file of items. Pass the file that its `data:` names.")
     if pooling:
-        return _compose(data, how, pooling, out, seed, strict=strict)
+        return _compose(data, source_options, pooling, out, seed, strict=strict)
     if out.is_dir():
         raise UsageError(f"{out} is a folder. Name a .csv or .jsonl file with -o FILE.")
     if out.exists() and os.path.exists(data) and out.samefile(data):
         raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
     refuse_existing(out, force)
-    bench = public_items(data, how)
+    bench = public_items(data, source_options)
     result = mended(bench.items, seed)
     write_set(result.items, out)
     bound = [
@@ -234,7 +244,7 @@ def mend(
 
 
 def _compose(
-    data: str, how: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, *, strict: bool
+    data: str, source_options: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, *, strict: bool
 ) -> int:
     """Write and print a composed set. Raise `GuardrailError` if the state of its proof ends the command with 7."""
     from robustify.composing import composed_folder as folder
@@ -246,14 +256,16 @@ def _compose(
         )
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file, but a composed set is a folder. Name a new folder with -o.")
-    bench = public_items(data, how)
-    found = compose_set(bench, pooling, seed)
-    paths = folder.write_composed(found, out, bench.name, as_csv=data.lower().endswith(".csv"))
-    tree = {"folder": str(out), "files": [path.name for path in paths], **folder.composed_tree(found)}
-    made = next(path for path in paths if path.stem == "composed" and path.suffix != ".json")
-    print_result(tree, [*folder.composed_lines(found), f"set: {made}", f"page: {out / 'report.html'}"])
-    line = folder.proof_failure(found) or folder.proof_gap(found)
-    if exit_code(found.proof.state, strict=strict):
+    bench = public_items(data, source_options)
+    composed_set = compose_set(bench, pooling, seed)
+    paths = folder.write_composed(composed_set, out, bench.name, as_csv=data.lower().endswith(".csv"))
+    tree = {"folder": str(out), "files": [path.name for path in paths], **folder.composed_tree(composed_set)}
+    set_file = next(path for path in paths if path.stem == "composed" and path.suffix != ".json")
+    print_result(
+        tree, [*folder.composed_lines(composed_set), f"set: {set_file}", f"page: {out / 'report.html'}"]
+    )
+    line = folder.proof_failure(composed_set) or folder.proof_gap(composed_set)
+    if exit_code(composed_set.proof.state, strict=strict):
         raise GuardrailError(line)
     if line:
         say(line)
@@ -281,7 +293,12 @@ def _mended_lines(tree: Mapping[str, Any], seed: int) -> Iterator[str]:
 @FORCE
 @cache_dir
 def init(
-    data: str, how: dict[str, Any], models: tuple[str, ...], out: Path | None, force: bool, cache: Path
+    data: str,
+    source_options: dict[str, Any],
+    models: tuple[str, ...],
+    out: Path | None,
+    force: bool,
+    cache: Path,
 ) -> int:
     """Write a config for a file of items.
 
@@ -300,13 +317,13 @@ def init(
         raise UsageError(f"{data} is already a config. Pass a file of items.")
     path = out or Path(f"{name_of(data)}.yaml")
     refuse_existing(path, force)
-    bench = public_items(data, how)
+    bench = public_items(data, source_options)
     # Paths in a config are relative to the config.
     where = with_path(data, lambda file: os.path.relpath(file, path.parent))
     draft = path.with_name(f".{path.stem}-draft.yaml")
     with writable(path):
         try:
-            draft.write_text(_written(bench, where, how, models), encoding="utf-8")
+            draft.write_text(_written(bench, where, source_options, models), encoding="utf-8")
             lines = _forecast(draft, cache) if models else []
             draft.replace(path)
         finally:
@@ -334,7 +351,7 @@ def _forecast(path: Path, cache: Path) -> list[str]:
     return forecast_lines(foretold(config, Path("results") / config.name, cache, plugged))
 
 
-def _written(bench: "Loaded", where: str, how: Mapping[str, Any], models: Sequence[str]) -> str:
+def _written(bench: "Loaded", where: str, source_options: Mapping[str, Any], models: Sequence[str]) -> str:
     from robustify.base.settings_files import name_of
     from robustify.cli.validated import data_block
     from robustify.pipeline.config import mode_of
@@ -348,7 +365,7 @@ def _written(bench: "Loaded", where: str, how: Mapping[str, Any], models: Sequen
         .format(
             about=f"An audit of {file}: {counted(len(bench.items), 'item')} of {options} options",
             name=name_of(where),
-            data="\n".join(data_block(named_data(where, bench, how))),
+            data="\n".join(data_block(named_data(where, bench, source_options))),
             models=", ".join(json.dumps(model) for model in models),
             mode=mode_of(models or ("smollm2-135m",)),
         )

@@ -58,7 +58,7 @@ def import_(
     out: Path,
     force: bool,
     data: tuple[Path, ...],
-    how: dict[str, Any],
+    source_options: dict[str, Any],
     name: str | None,
     rule: dict[str, Any],
     strict: bool,
@@ -82,7 +82,7 @@ def import_(
     reading |= {"columns": mapping(reading["columns"]), "hidden": rule.get("hidden", "question")}
     options = LogOptions(**reading)
     parsed = [parse_log_path(log) for log in logs]
-    paths = [one for log in parsed for one in latest(logs_in(log))]
+    paths = [path for log in parsed for path in latest(logs_in(log))]
     unused = [str(path) for log in parsed for path in unused_in(log, paths)]
     overrides = {**rule, "name": name}
     done = import_logs(
@@ -90,7 +90,7 @@ def import_(
         out,
         GUARD,
         data=data,
-        naming=how,
+        naming=source_options,
         options=options,
         overrides=overrides,
         force=force,
@@ -105,7 +105,9 @@ def import_(
     tree["unused"] = unused
     sources = done.manifest["config"].get("data") or ()
     # run.json has no folders.
-    placed = [{**one, **how, "path": str(path)} for one, path in zip(sources, data, strict=False)]
+    placed = [
+        {**source, **source_options, "path": str(path)} for source, path in zip(sources, data, strict=False)
+    ]
     return close_run(done, {**tree, "summary": summary.tree()}, strict=strict, sources=placed or None)
 
 
@@ -184,8 +186,8 @@ class _Exports(Group):
         """Export commands by name."""
         from robustify.export import exporters
 
-        made = {name: _export_command(exporter) for name, exporter in exporters().items()}
-        return {**made, "published": published, "sheet": sheet}
+        commands = {name: _export_command(exporter) for name, exporter in exporters().items()}
+        return {**commands, "published": published, "sheet": sheet}
 
 
 def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
@@ -211,24 +213,24 @@ def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
             say("The card states no licence. To set one, use --licence ID.")
         return print_lines(*lines)
 
-    def or_blind(run: str, out: Path, blind: bool, how: dict[str, Any], **options: Any) -> int:
+    def or_blind(run: str, out: Path, blind: bool, source_options: dict[str, Any], **options: Any) -> int:
         from robustify.runs.run import open_run
         from robustify.wings import GUARD
 
         if not blind:
             return command(open_run(Path(run), GUARD), out, **options)
-        return print_lines(*_blind_export(exporter.name, run, out, how))
+        return print_lines(*_blind_export(exporter.name, run, out, source_options))
 
     has_blind = any(usage == "--blind" for usage, *_ in exporter.options)
-    made = reading(or_blind) if has_blind else command
+    decorated = reading(or_blind) if has_blind else command
     for usage, says, about in reversed(exporter.options):
-        made = option(usage, says, **about)(made)
+        decorated = option(usage, says, **about)(decorated)
     argument = click.argument("run", metavar="RUN|DATA") if has_blind else RUN
-    made = argument(option(OUT, exporter.out, required=True)(made))
-    return click.command(exporter.name, cls=Command, help=exporter.write.__doc__)(made)
+    decorated = argument(option(OUT, exporter.out, required=True)(decorated))
+    return click.command(exporter.name, cls=Command, help=exporter.write.__doc__)(decorated)
 
 
-def _blind_export(tool: str, data: str, out: Path, how: dict[str, Any]) -> list[Path]:
+def _blind_export(tool: str, data: str, out: Path, source_options: dict[str, Any]) -> list[Path]:
     """Write the blind tasks of a public set, or of the items of a run, and return the files."""
     from robustify.export.blind import BLIND as WRITERS
     from robustify.export.writing import refuse_restricted
@@ -236,7 +238,7 @@ def _blind_export(tool: str, data: str, out: Path, how: dict[str, Any]) -> list[
     from robustify.wings import GUARD
 
     if not (Path(data) / "run.json").is_file():
-        bench = public_items(data, how)
+        bench = public_items(data, source_options)
         return WRITERS[tool](out, bench.name, bench.items)
     run = open_run(Path(data), GUARD)
     refuse_restricted(run)

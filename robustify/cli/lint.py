@@ -62,7 +62,7 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
 @option("--fix --diff", "Print what `robustify mend` would change in the rows, and write nothing.", to="fix")
 def lint(
     files: tuple[str, ...],
-    how: dict[str, Any],
+    source_options: dict[str, Any],
     select: list[str],
     ignore: list[str],
     form: str,
@@ -91,7 +91,7 @@ def lint(
     read, logs, errors = list["Loaded"](), list["LintedLog"](), list[RobustifyError]()
     for file in dict.fromkeys(file for given in files for file in _files(given, kind)):
         try:
-            _read(file, how, kind, read, logs)
+            _read(file, source_options, kind, read, logs)
         except RobustifyError as error:  # noqa: PERF203 (the other files are still read)
             errors.append(error)
     worst = max(errors, key=lambda error: error.exit_code, default=None)
@@ -123,17 +123,21 @@ def _files(file: str, kind: str) -> Sequence[str]:
     return files_in(file) if kind != "items" and os.path.isdir(file) else (file,)
 
 
-def _read(file: str, how: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]) -> None:
+def _read(
+    file: str, source_options: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]
+) -> None:
     """Read a file as items, or as a log with its items. Items that an earlier log has are left out."""
     from robustify.pipeline.linted_logs import as_log, items_of_log
     from robustify.wings import GUARD
 
     named = names_config(file)
     log = (
-        None if kind == "items" or file == STDIN or named else as_log(file, how, GUARD, certain=kind == "log")
+        None
+        if kind == "items" or file == STDIN or named
+        else as_log(file, source_options, GUARD, certain=kind == "log")
     )
     if log is None:
-        bench = items_of(file, how)
+        bench = items_of(file, source_options)
         read.append(replace(bench, path=os.path.relpath(bench.path)) if named else bench)
         return
     logs.append(log)

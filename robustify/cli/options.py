@@ -39,9 +39,9 @@ def option(
     if into:
 
         def given(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-            found = context.params.setdefault(into, {})
+            values = context.params.setdefault(into, {})
             if value not in (None, (), ""):
-                found[to or parameter.name] = read(value) if read else value
+                values[to or parameter.name] = read(value) if read else value
 
         about |= {"expose_value": False, "callback": given, "default": None}
         return click.option(*names, help=says, **about)
@@ -49,12 +49,12 @@ def option(
     return click.option(*names, *[to] * bool(to), help=says, **{"show_default": shown, **about})
 
 
-def together(*some: Callable[[F], F]) -> Callable[[F], F]:
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Return a decorator that adds several options, in this order."""
 
     def added(command: F) -> F:
-        for one in reversed(some):
-            command = one(command)
+        for option in reversed(options):
+            command = option(command)
         return command
 
     return added
@@ -132,8 +132,8 @@ class Command(click.Command):
         except click.UsageError as error:
             if not {"-m", "--models"}.intersection(args) or "extra argument" not in error.message:
                 raise
-            how = "-m takes one name. To ask several models, repeat it: -m FIRST -m SECOND."
-            raise click.UsageError(f"{error.message.rstrip('.')}. {how}", ctx) from None
+            advice = "-m takes one name. To ask several models, repeat it: -m FIRST -m SECOND."
+            raise click.UsageError(f"{error.message.rstrip('.')}. {advice}", ctx) from None
 
 
 class Group(click.Group):

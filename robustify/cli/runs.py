@@ -79,7 +79,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     models = given["models"]
     plugged = wings()
     settings = configs.config_for(
-        config, plugged.adapters, models, rule, public=given["public"], how=given["how"]
+        config, plugged.adapters, models, rule, public=given["public"], source_options=given["source_options"]
     )
     settings = configs.with_models(settings, models, given["device"])
     if given["safe_demo"] and settings.sensitivity != "public":
@@ -90,8 +90,8 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         )
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
-        found = steps.foretold(settings, folder, cache, plugged, force=given["force"])
-        return print_result(found.tree(), forecast_lines(found, settings.limits.min_items))
+        forecast = steps.foretold(settings, folder, cache, plugged, force=given["force"])
+        return print_result(forecast.tree(), forecast_lines(forecast, settings.limits.min_items))
 
     def tell(news: Forecast | Path) -> None:
         if isinstance(news, Path):
@@ -249,7 +249,11 @@ def check(run: "Run", strict: bool) -> int:
         lines.append(f"{summary.state:14} {'run':24} {state_sentence(summary)}")
         origins = run.manifest["data"].get("origins", ())
         tree |= {"origins": origins} if origins else {}
-        lines += [f"{'loaded':14} {'data':24} {loaded_words(one)}" for one in origins if one.get("revision")]
+        lines += [
+            f"{'loaded':14} {'data':24} {loaded_words(origin)}"
+            for origin in origins
+            if origin.get("revision")
+        ]
     print_result(tree, lines)
     return exit_code(run.state, strict=strict)
 
@@ -279,28 +283,32 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
         if as_csv:
             raise UsageError("--csv lists all flagged items. Omit ITEM.")
         return print_result(*explained(run, item))
-    found = flagged(run)
+    table = flagged(run)
     if as_csv:
         click.echo(
-            found.map(lambda one: neutral(one) if isinstance(one, str) else one).to_csv(index=False), nl=False
+            table.map(lambda quote: neutral(quote) if isinstance(quote, str) else quote).to_csv(index=False),
+            nl=False,
         )
         return 0
-    rows: list[dict[str, Any]] = found.to_dict("records")
+    rows: list[dict[str, Any]] = table.to_dict("records")
     names = [source["path"] for source in run.manifest["config"]["data"]]
     file = names[0] if len(names) == 1 else ""  # the run does not record which of several files an item is in
     places = (f"{file}:{row['line']}".lstrip(":") if row["line"] else "-" for row in rows)
     print_result(
         rows,
-        (f"{at}: {row['item']}: {row['cue']}: {row['mend']}" for at, row in zip(places, rows, strict=True)),
+        (
+            f"{place}: {row['item']}: {row['cue']}: {row['mend']}"
+            for place, row in zip(places, rows, strict=True)
+        ),
     )
     none = "No item is flagged. To see why an item was kept, run `robustify explain RUN ITEM`."
     some = (
         f"{counted(len(rows), 'item')} flagged. Edit the file, audit it again, then run `robustify compare`."
     )
     say(some if rows else none)
-    for one in opening(run.summary).quotes[:MOST_QUOTED]:
-        if one.looks is not None and one.owed:
-            say(f"{one.model}: {one.owed}")
+    for quote in opening(run.summary).quotes[:MOST_QUOTED]:
+        if quote.looks is not None and quote.owed:
+            say(f"{quote.model}: {quote.owed}")
     return 0
 
 
@@ -321,5 +329,5 @@ def agree(run: "Run", labels: Path) -> int:
     from robustify.report.explaining import evidence_of
     from robustify.report.printing import markdown
 
-    found = agreement_with_people(evidence_of(run), labels_of_people(labels))
-    return print_result(found, markdown("agree.j2", found=found).splitlines())
+    agreement = agreement_with_people(evidence_of(run), labels_of_people(labels))
+    return print_result(agreement, markdown("agree.j2", found=agreement).splitlines())

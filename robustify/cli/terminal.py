@@ -148,9 +148,11 @@ def _lines(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwat
         done = watch.cached + watch.done
         if done and time.monotonic() - latest >= EVERY_SECONDS:
             latest = time.monotonic()
-            left = f", about {watch.pace * (total - done):.0f} s left" if watch.pace and done < total else ""
+            time_left = (
+                f", about {watch.pace * (total - done):.0f} s left" if watch.pace and done < total else ""
+            )
             took = f"{done:,} of {total:,} requests in {watch.seconds:.0f} s"
-            err.write(f"robustify: {name}: {took}{left}\n")
+            err.write(f"robustify: {name}: {took}{time_left}\n")
 
     if label.startswith(LOADING):
         err.write(f"robustify: {label} ({counted(total, 'request')}) ...\n")

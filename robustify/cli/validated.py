@@ -28,7 +28,7 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     `tree` contains the facts. `data` is the path of the file, or the name of a config.
     """
     n, aside = tree["n_items"], tree["n_quarantined"]
-    faulty = {d["line"] for one in tree["defects"].values() for d in one["at"]}
+    faulty = {d["line"] for defect in tree["defects"].values() for d in defect["at"]}
     verdict = f"{counted(len(faulty), 'item')} to look at" if faulty else "ready to audit"
     if n < FEWEST_ITEMS:
         verdict = f"too few for a verdict without models, which needs at least {FEWEST_ITEMS}"
@@ -53,13 +53,16 @@ def why_lines(tree: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "layout", tree["layout"] + "".join(f"; {how}" for how in _read(tree.get("read", ())))
+    yield "layout", tree["layout"] + "".join(f"; {part}" for part in _read(tree.get("read", ())))
     chance = tree["chance_accuracy"]
     sizes = ", ".join(f"{k} ({counted(n, 'item')})" for k, n in tree["option_counts"].items())
     yield "options", sizes + (f"; chance {chance:.1%}" if chance is not None else "")
-    yield "keys", ", ".join(f"{ascii_uppercase[int(at)]} {n:,}" for at, n in tree["key_positions"].items())
-    for one in tree.get("read", ()):
-        if origin := one["origin"]:
+    yield (
+        "keys",
+        ", ".join(f"{ascii_uppercase[int(position)]} {n:,}" for position, n in tree["key_positions"].items()),
+    )
+    for file in tree.get("read", ()):
+        if origin := file["origin"]:
             yield "loaded", loaded_words(origin)
     if (placed := tree["key_position"]) and len(tree["key_positions"]) > 1:
         yield "look at", f"{placed['says']}: {RULES[POSITION].fix}"
@@ -75,8 +78,8 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         most = sorted(topics, key=lambda topic: -topic[1])[:_LISTED]
         more = f" and {len(topics) - _LISTED:,} more" if len(topics) > _LISTED else ""
         yield "topics", ", ".join(f"{name} {n:,}" for name, n in most) + more
-    for kind, one in tree["defects"].items():
-        yield ("look at", f"{counted(one['n'], 'item')} ({_lines_of(one['at'])}): {DEFECT_WORDS[kind]}")
+    for kind, file in tree["defects"].items():
+        yield ("look at", f"{counted(file['n'], 'item')} ({_lines_of(file['at'])}): {DEFECT_WORDS[kind]}")
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for row in tree["quarantined"]:
         reasons.setdefault(re.sub("[0-9]+", "0", row["reason"]), []).append(row)
@@ -96,30 +99,30 @@ def loaded_words(origin: Mapping[str, str]) -> str:
     return f"{origin['set']} at commit {commit} ({pinned})"
 
 
-def _lines_of(at: Sequence[Mapping[str, Any]]) -> str:
+def _lines_of(places: Sequence[Mapping[str, Any]]) -> str:
     files: dict[str, list[int]] = {}
-    for one in at:
-        files.setdefault(one["file"], []).append(one["line"])
+    for place in places:
+        files.setdefault(place["file"], []).append(place["line"])
     if len(files) > 1:
         return f"in {counted(len(files), 'file')}"
     lines = next(iter(files.values()))
-    first = f" as line {at[0]['first']}" if at[0].get("first") and len(lines) == 1 else ""
+    first = f" as line {places[0]['first']}" if places[0].get("first") and len(lines) == 1 else ""
     return f"line{'s' * (len(lines) > 1)} {line_spans(lines, _LISTED)}{first}"
 
 
 def _read(files: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for one in files[:1]:  # the files of a benchmark nearly always have the same layout
-        parts = (f"{part} {_columns(name)}" for part, name in one["fields"].items() if part != "key_is")
-        if said := ", ".join(parts):
-            yield said
-        if one["keyed_by"]:
-            yield f"keys by {one['keyed_by']}"
+    for file in files[:1]:  # the files of a benchmark nearly always have the same layout
+        parts = (f"{part} {_columns(name)}" for part, name in file["fields"].items() if part != "key_is")
+        if names := ", ".join(parts):
+            yield names
+        if file["keyed_by"]:
+            yield f"keys by {file['keyed_by']}"
             return
-        yield "keys as " + " and ".join(_FORMS.get(form, f"a {form}") for form in sorted(one["key_forms"]))
+        yield "keys as " + " and ".join(_FORMS.get(form, f"a {form}") for form in sorted(file["key_forms"]))
 
 
 def _columns(name: str | Sequence[str]) -> str:
-    names = [json.dumps(one, ensure_ascii=False) for one in ([name] if isinstance(name, str) else name)]
+    names = [json.dumps(column, ensure_ascii=False) for column in ([name] if isinstance(name, str) else name)]
     return ", ".join(names) if len(names) < 3 else f"{names[0]} to {names[-1]}"
 
 
@@ -130,8 +133,8 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
     tree = {"data": data["path"] if set(data) == {"path"} else dict(data)}
     # By default, PyYAML writes a mapping of plain values on one line.
     flow = None if any(isinstance(value, dict | list | tuple) for value in tree.values()) else False
-    how: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 10_000}
-    text: str = yaml.safe_dump(tree, default_flow_style=flow, **how)
+    style: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 10_000}
+    text: str = yaml.safe_dump(tree, default_flow_style=flow, **style)
     return text.splitlines()
 
 

@@ -238,16 +238,16 @@ def manifest_of(
 def signature(config: Config, asked: RunInput) -> str:
     """Return a one-line recipe of every number in the run, in the style of sacrebleu's signatures."""
     screen, free = rules(config).screen, asked.facts.free
-    how = [criterion_words(screen).replace(" ", "-"), screen.mode]
-    how += [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
-    how += ["forced"] if screen.force_letters else []
+    rule_words = [criterion_words(screen).replace(" ", "-"), screen.mode]
+    rule_words += [screen.norm] if screen.mode == "text" and screen.norm != "chars" else []
+    rule_words += ["forced"] if screen.force_letters else []
     parts = {
         "set": config.name,
         "n": asked.data["n_items"],
         "data": asked.data["sha256"][:8],
         "voters": ",".join(screen.voters) or "none",
         **({} if config.hidden == "question" else {"hidden": config.hidden}),
-        "screen": "/".join([*how, _screened(config, asked)]),
+        "screen": "/".join([*rule_words, _screened(config, asked)]),
         "probe": "none",
         "cloze": f"chars/{config.cloze.profile}",
         **({} if free is None else {"free": free.sha256[:8]}),

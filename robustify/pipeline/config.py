@@ -187,18 +187,22 @@ def config_for(
     overrides: Mapping[str, object] | None = None,
     *,
     public: bool,
-    how: Mapping[str, Any] | None = None,
+    source_options: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the config that `data` names, or one made for a public file of items. `how` are arguments of its `Source`.
+    """Return the config that `data` names, or one made for a public file of items, with arguments of its `Source`.
     Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit."""
-    how = how or {}
+    source_options = source_options or {}
     if is_config(data) or not (os.path.isfile(data) or named_set(data) or (public and os.path.isdir(data))):
         path = find_config(data)
-        said = {"--public": public, "--map": how.get("fields"), "--split": how.get("split")}
-        if wrong := [option for option, value in said.items() if value]:
+        options = {
+            "--public": public,
+            "--map": source_options.get("fields"),
+            "--split": source_options.get("split"),
+        }
+        if wrong := [option for option, value in options.items() if value]:
             raise UsageError(f"{wrong[0]} works only with a file of items, but {path.name} is a config.")
         settings = load(path, adapters, overrides)
-        if not how.get("skip_bad"):
+        if not source_options.get("skip_bad"):
             return settings
         sources = tuple(source.model_copy(update={"skip_bad": True}) for source in settings.data)
         return settings.model_copy(update={"data": sources})
@@ -211,7 +215,7 @@ def config_for(
     tree = {
         "name": name,
         "sensitivity": "public",
-        "data": [{"path": data, **how}],
+        "data": [{"path": data, **source_options}],
         "asking": {"mode": mode_of(models)},
     }
     return parse(overridden(tree, overrides or {}), name)

@@ -44,7 +44,7 @@ def files_in(folder: str) -> list[str]:
     return [str(file) for file in files if may_be_log(file) and is_log(file)] or [folder]
 
 
-def as_log(file: str, how: Mapping[str, Any], guard: Guard, *, certain: bool) -> LintedLog | None:
+def as_log(file: str, source_options: Mapping[str, Any], guard: Guard, *, certain: bool) -> LintedLog | None:
     """Read a log ([VIEW:]FILE) with its prompts, or return None if the file is none. With `certain`, any table is
     read as one. Raise `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
     prefixed = not Path(file).exists() and file.startswith(_BLIND)
@@ -56,7 +56,9 @@ def as_log(file: str, how: Mapping[str, Any], guard: Guard, *, certain: bool) ->
     if not certain and not prefixed and not is_log(log_path.path):
         return None
     options = LogOptions(
-        columns=_columns(how.get("fields")), skip_bad=bool(how.get("skip_bad")), linting=True
+        columns=_columns(source_options.get("fields")),
+        skip_bad=bool(source_options.get("skip_bad")),
+        linting=True,
     )
     try:
         [log] = read_logs([log_path], options)
