@@ -130,7 +130,10 @@ class Audit:
             kept = "which keeps no data on single items. Use its `summary`, or open a public run."
             raise AuthorisationError(f"{self.folder} is a restricted run, {kept}")
         if name not in self.run.manifest["files"]:
-            raise DataError(f"{self.folder} does not contain {name}. See docs/files.md for the runs that do.")
+            raise DataError(
+                f"{self.folder} does not contain {name}. See docs/files.md for the runs that do.",
+                code="no-such-file-in-run",
+            )
         self.run.require_unchanged(name)
         self.run.require_ordinary()
 
@@ -210,14 +213,19 @@ def audit(
         path = _path(data, Path(place))
         if not public and not is_config(path) and (named_set(path) or Path(path).exists()):
             name = with_path(path, lambda file: Path(file).name)
-            raise UsageError(f"{name}: if reports may show the texts of the items, set public=True.")
+            raise UsageError(
+                f"{name}: if reports may show the texts of the items, set public=True.", code="not-public"
+            )
         plugged = wings()
         config = configs.config_for(
             path, plugged.adapters, names, overrides, public=public, source_options=source_options
         )
         config = configs.with_models(config, names, device)
         if config.sensitivity != "public" and out is None:
-            raise UsageError(f"{config.name} is a restricted set. Set out=FOLDER to its private folder.")
+            raise UsageError(
+                f"{config.name} is a restricted set. Set out=FOLDER to its private folder.",
+                code="no-private-folder",
+            )
         watch = _bar if progress else unwatched
         return _in(out, lambda to: steps.robustify(config, to, cache_folder(), plugged, watch, force=force))
 
@@ -380,7 +388,9 @@ def _path(data: Any, place: Path) -> str:
             "expected a file, a DataFrame, or a list of items or of rows with strings, numbers, and lists"
         )
         why = type(error).__name__
-        raise UsageError(f"items cannot be written as JSON ({why}); {expected}") from None
+        raise UsageError(
+            f"items cannot be written as JSON ({why}); {expected}", code="items-not-json"
+        ) from None
     write_text(place / _MEMORY, "".join(f"{line}\n" for line in lines))
     return str(place / _MEMORY)
 

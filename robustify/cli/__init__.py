@@ -80,7 +80,9 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
 
             near = difflib.get_close_matches(cmd_name, self.commands, n=1, cutoff=0.7)
             if near and not is_config(cmd_name):
-                raise UsageError(f"{cmd_name} is not a command. Did you mean {near[0]}?")
+                raise UsageError(
+                    f"{cmd_name} is not a command. Did you mean {near[0]}?", code="no-such-command"
+                )
         command: click.Command | None = super().get_command(ctx, cmd_name)
         return command
 

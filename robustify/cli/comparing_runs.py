@@ -48,9 +48,13 @@ def compare(
     are_runs = [(folder / "run.json").is_file() for folder in folders]
     if not all(are_runs) or len(folders) == 1:
         if any(are_runs) and len(folders) > 1:
-            raise UsageError("Runs cannot be compared with logs. Name only runs or only logs.")
+            raise UsageError(
+                "Runs cannot be compared with logs. Name only runs or only logs.", code="runs-with-logs"
+            )
         if alert:
-            raise UsageError("--alert compares the first run with the last. Name two runs.")
+            raise UsageError(
+                "--alert compares the first run with the last. Name two runs.", code="alert-of-two-runs"
+            )
         return _compare_models(paths, html, form, None if all(are_runs) else columns)
     comparison = compared(folders, GUARD)
     if html is not None:
@@ -89,7 +93,10 @@ def _compare_models(
                 say(note)
         pairs = model_pairs.model_pairs(runs)
         if not pairs:
-            raise UsageError(f"{paths[0]} has no two models with scores on the same items; expected two.")
+            raise UsageError(
+                f"{paths[0]} has no two models with scores on the same items; expected two.",
+                code="no-two-models",
+            )
         if page is not None:
             signature = "; ".join(run.manifest["signature"] for run in runs)
             _write(

@@ -74,7 +74,8 @@ def refuse_existing(path: Path, force: bool) -> None:
     """Raise `UsageError` if a file exists and must not be replaced."""
     if path.exists() and not force:
         raise UsageError(
-            f"{path} already exists. Use --force to replace it, or -o FILE to write another file."
+            f"{path} already exists. Use --force to replace it, or -o FILE to write another file.",
+            code="file-exists",
         )
 
 
@@ -224,13 +225,18 @@ def mend(
     from robustify.export.mending import mended, write_set
 
     if names_config(data):
-        raise UsageError(f"{data} is a config, not a file of items. Pass the file that its `data:` names.")
+        raise UsageError(
+            f"{data} is a config, not a file of items. Pass the file that its `data:` names.",
+            code="config-not-items",
+        )
     if pooling:
         return _compose(data, source_options, pooling, out, seed, strict=strict)
     if out.is_dir():
-        raise UsageError(f"{out} is a folder. Name a .csv or .jsonl file with -o FILE.")
+        raise UsageError(
+            f"{out} is a folder. Name a .csv or .jsonl file with -o FILE.", code="folder-not-file"
+        )
     if out.exists() and os.path.exists(data) and out.samefile(data):
-        raise UsageError(f"{out} is the input file. Name another file with -o FILE.")
+        raise UsageError(f"{out} is the input file. Name another file with -o FILE.", code="output-is-input")
     refuse_existing(out, force)
     bench = public_items(data, source_options)
     result = mended(bench.items, seed)
@@ -252,10 +258,14 @@ def _compose(
 
     if not pooling.keys() & {"pool", "shown", "writer"}:
         raise UsageError(
-            f"--{next(iter(pooling))} works only with --pool CANDIDATES, --options K, or --writer MODEL."
+            f"--{next(iter(pooling))} works only with --pool CANDIDATES, --options K, or --writer MODEL.",
+            code="option-without-pool",
         )
     if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file, but a composed set is a folder. Name a new folder with -o.")
+        raise UsageError(
+            f"{out} is a file, but a composed set is a folder. Name a new folder with -o.",
+            code="file-not-folder",
+        )
     bench = public_items(data, source_options)
     composed_set = compose_set(bench, pooling, seed)
     paths = folder.write_composed(composed_set, out, bench.name, as_csv=data.lower().endswith(".csv"))
@@ -266,7 +276,7 @@ def _compose(
     )
     line = folder.proof_failure(composed_set) or folder.proof_gap(composed_set)
     if exit_code(composed_set.proof.state, strict=strict):
-        raise GuardrailError(line)
+        raise GuardrailError(line, code="proof-failed")
     if line:
         say(line)
     return 0
@@ -314,7 +324,7 @@ def init(
     from robustify.base.settings_files import name_of, with_path
 
     if names_config(data):
-        raise UsageError(f"{data} is already a config. Pass a file of items.")
+        raise UsageError(f"{data} is already a config. Pass a file of items.", code="already-a-config")
     path = out or Path(f"{name_of(data)}.yaml")
     refuse_existing(path, force)
     bench = public_items(data, source_options)

@@ -281,7 +281,7 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
 
     if item is not None:
         if as_csv:
-            raise UsageError("--csv lists all flagged items. Omit ITEM.")
+            raise UsageError("--csv lists all flagged items. Omit ITEM.", code="csv-of-one-item")
         return print_result(*explained(run, item))
     table = flagged(run)
     if as_csv:

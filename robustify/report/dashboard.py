@@ -64,7 +64,9 @@ def dashboard_html(root: Path, out: Path, guard: Guard) -> str:
     folder does not exist or contains no finished run.
     """
     if not root.is_dir():
-        raise UsageError(f"{root} is not a folder. Pass a folder that contains runs.")
+        raise UsageError(
+            f"{root} is not a folder. Pass a folder that contains runs.", code="no-folder-of-runs"
+        )
     entries = list(_entries(root, out.absolute().parent, guard))
     runs = sorted(
         (entry for _, entry in entries if isinstance(entry, RunEntry)), key=attrgetter("date", "folder")
@@ -74,7 +76,7 @@ def dashboard_html(root: Path, out: Path, guard: Guard) -> str:
         failures = (
             f" {counted(len(left_out), 'folder')} cannot be read ({left_out[0][1]})." if left_out else ""
         )
-        raise UsageError(f"{root} contains no finished run.{failures}")
+        raise UsageError(f"{root} contains no finished run.{failures}", code="no-finished-run")
     return html(
         "dashboard.html.j2",
         name=plain(root.absolute().name),

@@ -104,7 +104,8 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     if len(matching_rows) != 1:
         what = f"{len(matching_rows)} items with this prefix" if matching_rows else "no item with this ID"
         raise UsageError(
-            f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one."
+            f"{run.folder} contains {what}. Expected an ID from verdicts.csv or a unique prefix of one.",
+            code="no-such-item",
         )
     (row,) = matching_rows
     split = f"{row['verdict']}.jsonl"
@@ -112,7 +113,10 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     item = next((i for i in split_items(run.folder / split, run.guard) if i.id == row["item"]), None)
     cells = next((c for c in run.verdict_rows() if c["item"] == row["item"]), None)
     if item is None or cells is None:
-        raise DataError(f"{run.folder / EVIDENCE} has other items than {VERDICTS} and {split}. Judge again.")
+        raise DataError(
+            f"{run.folder / EVIDENCE} has other items than {VERDICTS} and {split}. Judge again.",
+            code="other-items",
+        )
     group = row.pop("alike", None)
     alike = [r["item"] for r in rows if r.get("alike") == group] if group else []
     excluded = {item.id: cells["cloze_excluded"]} if cells["cloze_excluded"] else {}
@@ -148,13 +152,15 @@ def evidence_of(run: Run) -> list[Row]:
     `DataError` if it has no evidence, or a file was changed after the run."""
     if run.restricted:
         raise AuthorisationError(
-            f"{run.folder} is a restricted run, which contains no evidence on single items."
+            f"{run.folder} is a restricted run, which contains no evidence on single items.",
+            code="restricted-evidence",
         )
     run.require_ordinary()
     if EVIDENCE not in run.manifest["files"]:
         raise DataError(
             f"{run.folder} contains no evidence. If it has no item texts, import again with --data ITEMS. If an earlier "
-            f"version made it, run `robustify judge {run.folder}`. A run without a screen has none."
+            f"version made it, run `robustify judge {run.folder}`. A run without a screen has none.",
+            code="no-evidence",
         )
     run.require_unchanged(EVIDENCE)
     return run.evidence
