@@ -130,10 +130,8 @@ class Audit:
             kept = "which keeps no data on single items. Use its `summary`, or open a public run."
             raise AuthorisationError(f"{self.folder} is a restricted run, {kept}")
         if name not in self.run.manifest["files"]:
-            raise DataError(
-                f"{self.folder} does not contain {name}. See docs/files.md for the runs that do.",
-                code="no-such-file-in-run",
-            )
+            fault = f"{self.folder} does not contain {name}. See docs/files.md for the runs that do."
+            raise DataError(fault, code="no-such-file-in-run")
         self.run.require_unchanged(name)
         self.run.require_ordinary()
 
@@ -201,31 +199,25 @@ def audit(
     temporary one. `progress` is shown on stderr. `rule` are settings (`AuditRule`). Raise `RobustifyError` if a setting is
     invalid or missing, or a step fails.
     """
-    source_options = {name: value for name, value in rule.items() if name in _OF_SOURCE}
+    source = {name: value for name, value in rule.items() if name in _OF_SOURCE}
     # A single name is no sequence of its letters.
     names = (models,) if isinstance(models, str) else tuple(models)
-    overrides, force = _settings(
-        cast("Rule", {name: v for name, v in rule.items() if name not in source_options})
-    )
+    overrides, force = _settings(cast("Rule", {name: v for name, v in rule.items() if name not in source}))
     if "mode" in rule:
         overrides["asking.mode"] = rule["mode"]
     with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
         path = _path(data, Path(place))
         if not public and not is_config(path) and (named_set(path) or Path(path).exists()):
             name = with_path(path, lambda file: Path(file).name)
-            raise UsageError(
-                f"{name}: if reports may show the texts of the items, set public=True.", code="not-public"
-            )
+            fault = f"{name}: if reports may show the texts of the items, set public=True."
+            raise UsageError(fault, code="not-public")
         plugged = wings()
-        config = configs.config_for(
-            path, plugged.adapters, names, overrides, public=public, source_options=source_options
-        )
+        about: dict[str, Any] = {"public": public, "source_options": source}
+        config = configs.config_for(path, plugged.adapters, names, overrides, **about)
         config = configs.with_models(config, names, device)
         if config.sensitivity != "public" and out is None:
-            raise UsageError(
-                f"{config.name} is a restricted set. Set out=FOLDER to its private folder.",
-                code="no-private-folder",
-            )
+            fault = f"{config.name} is a restricted set. Set out=FOLDER to its private folder."
+            raise UsageError(fault, code="no-private-folder")
         watch = _bar if progress else unwatched
         return _in(out, lambda to: steps.robustify(config, to, cache_folder(), plugged, watch, force=force))
 
@@ -279,15 +271,9 @@ def import_logs(
     """
     paths, options = [parse_log_path(str(log)) for log in logs], LogOptions(view=view, columns=columns or {})
     overrides, force = _settings(rule)
-    source_options: dict[str, Any] = {
-        "data": [] if data is None else [Path(data)],
-        "options": options,
-        "force": force,
-    }
+    given: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
     with _in_python(mapping="columns"):
-        return _in(
-            out, lambda to: from_logs.import_logs(paths, to, GUARD, overrides=overrides, **source_options)
-        )
+        return _in(out, lambda to: from_logs.import_logs(paths, to, GUARD, overrides=overrides, **given))
 
 
 _OF_SOURCE = ("split", "fields", "include_path", "trust_task_code")
@@ -365,12 +351,8 @@ def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, SetPolicy]:
     with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
         path = _path(data, Path(place))
         plugged = wings()
-        config = configs.config_for(
-            path,
-            plugged.adapters,
-            public=not is_config(path),
-            source_options={"fields": fields} if fields else {},
-        )
+        source = {"fields": fields} if fields else {}
+        config = configs.config_for(path, plugged.adapters, public=not is_config(path), source_options=source)
         policy = steps.policy_for(config, plugged)
         policy.require_public()
         return steps.load_bench(policy), policy
@@ -384,13 +366,9 @@ def _path(data: Any, place: Path) -> str:
     try:
         lines = [json.dumps(_row(row), default=methodcaller("tolist"), ensure_ascii=False) for row in rows]
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
-        expected = (
-            "expected a file, a DataFrame, or a list of items or of rows with strings, numbers, and lists"
-        )
-        why = type(error).__name__
-        raise UsageError(
-            f"items cannot be written as JSON ({why}); {expected}", code="items-not-json"
-        ) from None
+        expected = "expected a file, a DataFrame, or a list of items or of rows of plain values"
+        fault = f"items cannot be written as JSON ({type(error).__name__}); {expected}"
+        raise UsageError(fault, code="items-not-json") from None
     write_text(place / _MEMORY, "".join(f"{line}\n" for line in lines))
     return str(place / _MEMORY)
 
