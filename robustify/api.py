@@ -200,7 +200,6 @@ def audit(
     invalid or missing, or a step fails.
     """
     source = {name: value for name, value in rule.items() if name in _OF_SOURCE}
-    # A single name is no sequence of its letters.
     names = (models,) if isinstance(models, str) else tuple(models)
     overrides, force = _settings(cast("Rule", {name: v for name, v in rule.items() if name not in source}))
     if "mode" in rule:
