@@ -13,7 +13,8 @@ import yaml
 from bench.results import RESULTS, ROOT, Tree
 from robustify.base.files import write_json
 from robustify.freeform.grade.graders import grade_answer
-from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, Kind
+from robustify.freeform.schema import AnswerRow, FreeItem
+from robustify.pipeline.free_settings import FreeSettings, Kind
 
 TABLE = ROOT / "tests" / "data" / "hard_answers.yaml"
 Expected = Literal["right", "wrong", "undecided"]

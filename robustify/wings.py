@@ -11,6 +11,10 @@ from robustify.reading.guard import Guard
 from robustify.restricted import adapters, recognition
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from robustify.export.writing import FreeRows
+    from robustify.items.item import Item
     from robustify.pipeline.config import Config
     from robustify.pipeline.wing_protocols import FreeStep, SetPolicy, Wings
 
@@ -39,3 +43,10 @@ def free_step() -> "FreeStep":
     from robustify.freeform import free_run
 
     return free_run
+
+
+def free_rows(items: "Sequence[Item]") -> "FreeRows":
+    """Convert items to rows of open-ended questions, for exports."""
+    from robustify.freeform import free_grading
+
+    return free_grading.free_rows(items)

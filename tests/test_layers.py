@@ -17,14 +17,13 @@ FLOORS: list[set[str]] = [
     {"items"},
     {"reading", "models"},
     {"judging"},
-    {"freeform"},
     {"runs"},
     {"report"},
     {"export"},
     {"pipeline"},
-    {"gate", "restricted", "composing"},
+    {"gate", "restricted", "freeform", "composing"},
     {"wings"},
-    {"api"},
+    {"api", "inspect_extension"},
     {"cli", "__main__"},
 ]
 """Rooms and the files at the top. A room imports from floors below, and rooms form no circle."""

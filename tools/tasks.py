@@ -5,7 +5,7 @@ from pathlib import Path
 
 from robustify.export.tasks import TASKS, export_lm_eval, task_tree, write_yaml
 from robustify.runs.run import open_run
-from robustify.wings import GUARD
+from robustify.wings import GUARD, free_rows
 
 ROOT = Path(__file__).parents[1]
 FOLDER, DEMO = ROOT / "lm_eval_tasks", ROOT / "results" / "benign_demo"
@@ -41,7 +41,7 @@ def write_templates(folder: Path) -> list[Path]:
 def write_demo_tasks(folder: Path) -> list[Path]:
     """Write the tasks of the demo without its data, like `robustify export lm-eval`, and return their paths."""
     with tempfile.TemporaryDirectory() as exported:
-        export_lm_eval(open_run(DEMO, GUARD), Path(exported) / "out")
+        export_lm_eval(open_run(DEMO, GUARD), Path(exported) / "out", free_rows)
         tasks = Path(exported) / "out" / "lm_eval_tasks"
         written = []
         for path in sorted(tasks.rglob("*.yaml")):

@@ -17,7 +17,7 @@ from robustify.cli.terminal import print_result, watcher
 
 if TYPE_CHECKING:
     from robustify.freeform.questions import AnsweredItems
-    from robustify.freeform.schema import FreeSettings
+    from robustify.pipeline.free_settings import FreeSettings
 
 HUMAN = option("--human FILE", "Read labels: item_id, annotator, and verdict or labels.")
 _judged = together(
@@ -117,8 +117,8 @@ def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
 
     from robustify.base.errors import UsageError
     from robustify.base.settings_files import faults
-    from robustify.freeform.schema import FreeSettings
     from robustify.pipeline.config import free_block
+    from robustify.pipeline.free_settings import FreeSettings
     from robustify.wings import wings
 
     tree = dict(free_block(given["config"], wings().adapters)) if given["config"] else {}

@@ -194,8 +194,10 @@ def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
     def command(run: "Run", out: Path, **options: Any) -> int:
         from robustify.reading.loaders.loaded import NOBODY
         from robustify.report.printing import standing
+        from robustify.wings import free_rows
 
-        lines = exporter(run, out, **options)
+        plugged = {"as_free": free_rows} if exporter.asks_free else {}
+        lines = exporter(run, out, **plugged, **options)
         say(f"State of the run: {standing(run.summary)}")
         for note in run.manifest["data"].get("notes", ()):
             if NOBODY in note:

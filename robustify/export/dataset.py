@@ -12,7 +12,6 @@ from robustify.base.errors import DataError
 from robustify.base.files import neutral, write_text
 from robustify.export import writing
 from robustify.export.balanced import balanced_items
-from robustify.export.free_grading import free_rows
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own
 from robustify.items.scoring import FULL_OF
@@ -101,9 +100,16 @@ _MARKS = re.compile(r"\[/?INST\]|</?s>", re.IGNORECASE)
         {"default": "mcq"},
     ),
     (f"--split {'|'.join(writing.SPLITS)}", "Write this split.", {"default": "kept"}),
+    asks_free=True,
 )
 def export_instruct(
-    run: Run, folder: Path, kept: bool = False, *, form: Form = "mcq", split: str = "kept"
+    run: Run,
+    folder: Path,
+    as_free: writing.AsFreeRows,
+    kept: bool = False,
+    *,
+    form: Form = "mcq",
+    split: str = "kept",
 ) -> list[Path]:
     """Write a split as training instructions.
 
@@ -114,7 +120,7 @@ def export_instruct(
         robustify export instruct results/demo -o train --form free
     """
     with writing.exporting(run, folder, kept) as (staging, heading):
-        write_instruct(staging, heading, writing.exported_items(run, split), form)
+        write_instruct(staging, heading, writing.exported_items(run, split), form, as_free)
     return writing.files_of(folder)
 
 
@@ -124,14 +130,16 @@ def mistral(instruction: str, input_: str, output: str) -> str:
     return f"[INST] {asked} [/INST] {output}"
 
 
-def write_instruct(folder: Path, heading: writing.Heading, items: Sequence[Item], form: Form) -> None:
+def write_instruct(
+    folder: Path, heading: writing.Heading, items: Sequence[Item], form: Form, as_free: writing.AsFreeRows
+) -> None:
     """Write `instruct.jsonl` with separate fields, `mistral.jsonl` in Mistral's format, and `README.md`. Items are asked
     with their choices and answered by letter (`mcq`), or without choices, if that is possible, and answered in words
     (`free`). Raise `DataError` if no item is left, or if an item contains a marker of Mistral's format."""
     if form == "mcq":
         rows, says = list(map(_by_letter, items)), f"{len(items)} of {len(items)} items"
     else:
-        free = free_rows(items)
+        free = as_free(items)
         rows = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
         says = free.says
     if not rows:

@@ -18,8 +18,7 @@ import yaml
 
 from robustify.base.files import write_text
 from robustify.export import writing
-from robustify.export.free_grading import FreeRows, free_rows
-from robustify.export.writing import Heading, commented, write_parquet
+from robustify.export.writing import AsFreeRows, FreeRows, Heading, commented, write_parquet
 from robustify.items.item import Item, item_row
 from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden, View, template
 from robustify.judging.cloze import Profile
@@ -202,7 +201,7 @@ def write_module(folder: Path) -> None:
 
 
 LOADER = Function("robustify.restricted.loader.local_items")
-_GRADER = Function("robustify.export.free_grading.process_results")
+_GRADER = Function("robustify.freeform.free_grading.process_results")
 HEAD = (
     "No text is here. The items come from your own copy of the set, found with your own key at run time:",
     "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted licence show",
@@ -260,8 +259,10 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
     write_yaml(folder / f"{name}.yaml", [*says, PORTABLE], anywhere(tree))
 
 
-@writing.exporter("lm-eval", writing.KEPT, writing.TRIM, writing.BLIND)
-def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
+@writing.exporter("lm-eval", writing.KEPT, writing.TRIM, writing.BLIND, asks_free=True)
+def export_lm_eval(
+    run: Run, folder: Path, as_free: AsFreeRows, kept: bool = False, trim: bool = False
+) -> list[Path]:
     """Write tasks for lm-eval.
 
     The tasks run offline. They contain the kept, flagged, and cloze items, the kept items without their
@@ -276,12 +277,14 @@ def export_lm_eval(run: Run, folder: Path, kept: bool = False, trim: bool = Fals
         tasks = staging / "lm_eval_tasks"
         splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS}
         write_tasks(tasks, heading, splits, run.manifest["config"].get("hidden", "question"), portable=True)
-        write_free_task(tasks, heading, free_rows(splits["kept"]))
+        write_free_task(tasks, heading, as_free(splits["kept"]))
     return writing.files_of(folder)
 
 
-@writing.exporter("inspect", writing.KEPT, writing.TRIM, writing.BLIND)
-def export_inspect(run: Run, folder: Path, kept: bool = False, trim: bool = False) -> list[Path]:
+@writing.exporter("inspect", writing.KEPT, writing.TRIM, writing.BLIND, asks_free=True)
+def export_inspect(
+    run: Run, folder: Path, as_free: AsFreeRows, kept: bool = False, trim: bool = False
+) -> list[Path]:
     """Write tasks for Inspect, with a Python file per split.
 
     \b
@@ -291,14 +294,16 @@ def export_inspect(run: Run, folder: Path, kept: bool = False, trim: bool = Fals
     """
     with writing.exporting(run, folder, kept) as (staging, heading):
         splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS if name != "cloze"}
-        write_inspect(staging, heading, splits)
+        write_inspect(staging, heading, splits, as_free)
     return writing.files_of(folder)
 
 
-def write_inspect(folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]]) -> None:
+def write_inspect(
+    folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]], as_free: AsFreeRows
+) -> None:
     """Write an Inspect task file and its data for each split with items, and for the kept items that can be asked without
     options. A task contains no item text. Choices may be shuffled, because logs are matched by their text."""
-    free = free_rows(splits["kept"])
+    free = as_free(splits["kept"])
     tasks = [
         (split, tuple(map(item_row, items)), f"the {split} items as an Inspect task.")
         for split, items in splits.items()

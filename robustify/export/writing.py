@@ -13,6 +13,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UsageError
 from robustify.base.files import OTHER_FOLDER, move_up, staging, writable
+from robustify.base.redaction import HoldsText
 from robustify.items.item import Item
 from robustify.report.format import counted, plain, rated
 from robustify.report.printing import guardrail_line, jinja, standing
@@ -39,23 +40,37 @@ P = ParamSpec("P")
 T = TypeVar("T", bound=Sequence[Path] | Sequence[str])
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class FreeRows(HoldsText):
+    """Rows of open-ended questions, and a summary of the numbers of exported and omitted items."""
+
+    rows: tuple[dict[str, Any], ...]
+    says: str
+
+
+AsFreeRows = Callable[[Sequence[Item]], FreeRows]
+"""Function that converts items to rows of open-ended questions, which the wing of free response gives."""
+
+
 @dataclass(frozen=True)
 class Exporter(Generic[P, T]):
     """Export of a run to another tool, available as the command `name`. `write` takes a run, the output path, and
-    the options by name, and returns the files or lines to print. Its docstring is the help of the command."""
+    the options by name, and returns the files or lines to print. Its docstring is the help of the command. With
+    `asks_free`, it also takes `as_free`, an `AsFreeRows`."""
 
     write: Callable[P, T]
     name: str
     options: tuple[Option, ...] = ()
     out: str = "Write the files into this new or empty folder."
+    asks_free: bool = False
 
     def __call__(self, *run: P.args, **options: P.kwargs) -> T:
         """Export a run."""
         return self.write(*run, **options)
 
 
-def exporter(name: str, *options: Option, **about: str) -> Callable[[Callable[P, T]], Exporter[P, T]]:
-    """Return a decorator that turns a function into an `Exporter`. `about` may have `out`."""
+def exporter(name: str, *options: Option, **about: Any) -> Callable[[Callable[P, T]], Exporter[P, T]]:
+    """Return a decorator that turns a function into an `Exporter`. `about` may have `out` and `asks_free`."""
     return lambda write: Exporter(write, name, options, **about)
 
 

@@ -15,12 +15,13 @@ from robustify.freeform.grade.graders import GRADERS, grade_answers, require_gra
 from robustify.freeform.llm_judge.judges import open_judge, refuse_self_judging
 from robustify.freeform.metrics import HumanLabel, calibrate, human_from
 from robustify.freeform.questions import convert_item, read_predictions, with_facts
-from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.items.item import Item
 from robustify.items.prompt_templates import PromptTemplate, rendered
 from robustify.judging.free_response import FreeGrades
 from robustify.models.engines.protocols import Progress, Watch, Writer, no_progress
 from robustify.models.replies import Purpose, Replies, replies_to
+from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.jsonl import read_jsonl
 
 NOT_ASKED = "limit"

@@ -15,10 +15,11 @@ from pydantic import BaseModel, ValidationError
 from robustify.base.arrays import group_numbers, numbered
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT
-from robustify.freeform.schema import DECIDED, NUGGET_SCORES, FreeItem, GradeResult
+from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
 from robustify.judging.stats.intervals import agreement, majority_vote, rate
 from robustify.judging.stats.tests import paired_difference, sign_flip
+from robustify.pipeline.free_settings import NUGGET_SCORES
 
 UNCALIBRATED = "uncalibrated"
 """Word that a report prints beside a judge's number if too few people have labelled its answers."""

@@ -14,9 +14,10 @@ from robustify.base.errors import AuthorisationError, DataError
 from robustify.base.key_file import ID_PREFIX
 from robustify.freeform.grade.numbers import whole_quantity
 from robustify.freeform.grade.text_rules import plain_words
-from robustify.freeform.schema import RUBRICS, AnswerRow, FreeItem, Kind, Nugget
+from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.items.item import MOST, Item
 from robustify.judging.cloze import exclusion
+from robustify.pipeline.free_settings import RUBRICS, Kind
 from robustify.reading.guard import Guard
 from robustify.reading.jsonl import read_jsonl, rows_of
 from robustify.reading.loaders import Source, load

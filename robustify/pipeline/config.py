@@ -37,7 +37,6 @@ from robustify.base.settings_files import (
 )
 from robustify.base.settings_files import find_config as find_config
 from robustify.base.settings_files import shipped as shipped
-from robustify.freeform.schema import FreeSettings
 from robustify.items.scoring import Mode
 from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
 from robustify.judging.cloze import ClozeSettings
@@ -50,6 +49,7 @@ from robustify.models.engines import ENGINES, model_of
 from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at
 from robustify.models.names import KNOWN
 from robustify.pipeline.by_meaning import Inferring
+from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.loaders import Source
 
 _MOST_EXTENDED = 32

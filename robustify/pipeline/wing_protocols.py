@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from robustify.freeform.schema import FreeSettings
 from robustify.items.item import Item
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.judgement import Judgement
@@ -17,6 +16,7 @@ from robustify.models.engines.protocols import Watch
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput
 from robustify.pipeline.config import Adapters, Config
+from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import Run

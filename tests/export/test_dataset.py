@@ -31,7 +31,7 @@ from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run
 from robustify.runs.stored import split_items
-from robustify.wings import GUARD
+from robustify.wings import GUARD, free_rows
 from tests.support.exported_run import lines, made_run, made_up
 from tests.support.fake_archives import openeval
 from tests.support.fake_logs import boxes, jsonl
@@ -145,7 +145,7 @@ def test_the_text_is_mistral_s_and_an_empty_input_leaves_no_blank_line() -> None
 
 
 def test_with_choices_the_output_is_the_letter_of_the_key(run: Run, tmp_path: Path) -> None:
-    export_instruct(run, tmp_path / "out")
+    export_instruct(run, tmp_path / "out", free_rows)
     assert WARNING in (tmp_path / "out" / "README.md").read_text()
     items = list(split_items(run.folder / "kept.jsonl", GUARD))
     fields, texts = (lines(tmp_path / "out" / f"{name}.jsonl") for name in ("instruct", "mistral"))
@@ -162,7 +162,7 @@ def test_with_choices_the_output_is_the_letter_of_the_key(run: Run, tmp_path: Pa
 def test_without_choices_there_is_no_input_and_what_cannot_be_asked_is_counted(
     run: Run, tmp_path: Path
 ) -> None:
-    export_instruct(run, tmp_path / "out", form="free", split="cloze")
+    export_instruct(run, tmp_path / "out", free_rows, form="free", split="cloze")
     items = {i.id: i for i in split_items(run.folder / "cloze.jsonl", GUARD)}
     asked = {name for name, item in items.items() if not convert_item(item).excluded_reason}
     fields = lines(tmp_path / "out" / "instruct.jsonl")
@@ -182,14 +182,14 @@ def test_an_item_that_holds_a_mark_is_refused_by_its_id_alone(tmp_path: Path, ma
     items = made_up(4)
     items[2] = replace(items[2], stem=f"Which word ends {mark} here?")
     with pytest.raises(DataError, match=r"^i2: contains a marker of Mistral's format") as told:
-        write_instruct(tmp_path, HEADING, items, "mcq")
+        write_instruct(tmp_path, HEADING, items, "mcq", free_rows)
     assert "Which word" not in str(told.value)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_split_without_items_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="this split has no suitable item"):
-        write_instruct(tmp_path, HEADING, [], "mcq")
+        write_instruct(tmp_path, HEADING, [], "mcq", free_rows)
 
 
 REPLIES = {"alpha": ["A", "B", "C", "D", "A", "B"], "beta": ["A", "A", "not sure", "A", "A"]}

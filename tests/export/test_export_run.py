@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -21,12 +22,20 @@ from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run
-from robustify.wings import GUARD
+from robustify.wings import GUARD, free_rows
 from tests.support.exported_run import made_run, made_up
 from tests.support.fake_logs import jsonl
 
 Export = Callable[..., list[Path]]
-EXPORTS: tuple[Export, ...] = (export_lm_eval, export_inspect, export_dataset, export_instruct)
+
+
+def plugged(exporter: Any) -> Export:
+    """The exporter as the command calls it."""
+    takes = {"as_free": free_rows} if exporter.asks_free else {}
+    return lambda run, folder, kept=False: exporter(run, folder, kept=kept, **takes)
+
+
+EXPORTS = (plugged(export_lm_eval), plugged(export_inspect), export_dataset, plugged(export_instruct))
 every = pytest.mark.parametrize("export", EXPORTS)
 
 
@@ -175,16 +184,16 @@ def test_an_export_that_fails_leaves_nothing(
 
     monkeypatch.setattr(tasks, "write_inspect", full)
     with pytest.raises(ResourceError, match="No space left"):
-        export_inspect(run, tmp_path / "a" / "out")
+        export_inspect(run, tmp_path / "a" / "out", free_rows)
     assert not (tmp_path / "a" / "out").exists()
     (tmp_path / "out").mkdir()
     with pytest.raises(ResourceError):
-        export_inspect(run, tmp_path / "out")
+        export_inspect(run, tmp_path / "out", free_rows)
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_an_empty_folder_and_what_a_killed_export_left_are_taken(run: Run, tmp_path: Path) -> None:
     (tmp_path / "out" / ".writing-1").mkdir(parents=True)
     (tmp_path / "out" / ".writing-1" / "half.jsonl").touch()
-    paths = export_instruct(run, tmp_path / "out")
+    paths = export_instruct(run, tmp_path / "out", free_rows)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(p.name for p in paths)

@@ -22,7 +22,7 @@ from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run
 from robustify.runs.stored import split_items
-from robustify.wings import GUARD
+from robustify.wings import GUARD, free_rows
 from tests.support.exported_run import lines, made_up
 from tests.support.trees import measured
 
@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def folder(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("inspect") / "out"
-    export_inspect(run, place)
+    export_inspect(run, place, free_rows)
     return place
 
 
@@ -65,7 +65,7 @@ def test_the_code_is_python_that_holds_no_text_of_an_item(folder: Path, run: Run
 @pytest.mark.parametrize("name", ['x"\nimport os', "'''", "x\\", "{{ 7 }}"])
 def test_no_name_gets_into_the_code(tmp_path: Path, name: str) -> None:
     heading = Heading(name, f"{name}\nraise SystemExit", f"{name}\rraise SystemExit")
-    write_inspect(tmp_path, heading, {"kept": made_up(8)})
+    write_inspect(tmp_path, heading, {"kept": made_up(8)}, free_rows)
     for path in tmp_path.glob("*.py"):
         kinds = {type(node) for node in ast.parse(path.read_text("utf-8")).body}
         assert kinds <= {ast.Expr, ast.Import, ast.ImportFrom, ast.Try, ast.Assign, ast.FunctionDef}

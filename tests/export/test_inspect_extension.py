@@ -15,7 +15,7 @@ from tests.export.test_inspect import ROOT, UNREADABLE, asked, folder, needs_ins
 
 pytestmark = [needs_inspect, pytest.mark.proof, pytest.mark.oracle]
 __all__ = ["folder"]
-ENTRY = {"robustify": "robustify.export.inspect_extension"}
+ENTRY = {"robustify": "robustify.inspect_extension"}
 KINDS = ("right", "wrong", "place", "unreadable")
 
 

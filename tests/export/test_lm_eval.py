@@ -16,9 +16,9 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from robustify.export.free_grading import free_rows, grade, process_results
 from robustify.export.tasks import task_name, write_free_task, write_tasks
 from robustify.export.writing import Heading
+from robustify.freeform.free_grading import free_rows, grade, process_results
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own
 from robustify.items.views import NO_PASSAGE, View, template

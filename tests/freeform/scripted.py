@@ -9,8 +9,9 @@ from robustify.base.errors import ModelError, RobustifyError
 from robustify.cli.free import free
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.llm_judge.judges import Call, Completion, JudgeCallError
-from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings
+from robustify.freeform.schema import AnswerRow, FreeItem
 from robustify.items.prompt_templates import Message
+from robustify.pipeline.free_settings import FreeSettings
 
 SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
 _ROWS = (

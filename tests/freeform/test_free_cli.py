@@ -10,9 +10,10 @@ import click
 import pytest
 
 from robustify.cli.free import free
-from robustify.freeform.schema import FORMAT_TYPES, GradeResult, grade_from
+from robustify.freeform.schema import GradeResult, grade_from
 from robustify.items.prompt_templates import every_template
 from robustify.items.views import VIEWS, names, template
+from robustify.pipeline.free_settings import FORMAT_TYPES
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.jsonl import read_jsonl
 from robustify.reading.loaders import Source, load

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from robustify.cli.free import free
-from robustify.freeform.schema import FreeSettings, JudgeSettings
+from robustify.pipeline.free_settings import FreeSettings, JudgeSettings
 from tests.freeform.scripted import run
 from tests.freeform.stub_server import serving
 

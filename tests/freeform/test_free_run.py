@@ -12,13 +12,13 @@ import pytest
 
 from robustify.freeform.free_run import require_free
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
-from robustify.freeform.schema import FreeSettings
 from robustify.items.item import Item
 from robustify.items.prompt_templates import Message
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.scored import FreeFacts
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
+from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.reply_structures import require_packages
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD, wings

@@ -17,7 +17,6 @@ from robustify.freeform.schema import (
     AnswerRow,
     Attempt,
     FreeItem,
-    FreeSettings,
     GradeResult,
     JudgeTrace,
     Nugget,
@@ -25,6 +24,7 @@ from robustify.freeform.schema import (
     grade_from,
 )
 from robustify.models.replies import Replies
+from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.jsonl import read_jsonl, write_rows
 from robustify.reading.loaders import Source, load

@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from robustify.base.errors import ModelError
 from robustify.freeform.free_run import require_free
 from robustify.freeform.llm_judge.judges import CachedJudge, Call, HttpJudge, JudgeCallError, ask_labels
-from robustify.freeform.schema import FreeItem, FreeSettings, JudgeSettings, Nugget
+from robustify.freeform.schema import FreeItem, Nugget
 from robustify.items.prompt_templates import Message, prompt_sha256
 from robustify.models.replies import Replies, reply_key
 from robustify.pipeline.config import parse
+from robustify.pipeline.free_settings import FreeSettings, JudgeSettings
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings
 from tests.freeform.scripted import graded as graded_one
 from tests.support.cases import cases, fields, refuses

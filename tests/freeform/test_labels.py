@@ -17,8 +17,8 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_score,
     parse_verdict,
 )
-from robustify.freeform.schema import FORMAT_TYPES
 from robustify.judging.stats.intervals import majority_vote
+from robustify.pipeline.free_settings import FORMAT_TYPES
 from robustify.reading.marks.reply_parts import split_reasoning
 from tests.support.cases import cases, refuses
 from tests.support.cost import costs_at_most

@@ -15,8 +15,8 @@ from robustify.freeform.questions import (
     route,
     with_facts,
 )
-from robustify.freeform.schema import FreeSettings
 from robustify.items.item import Item
+from robustify.pipeline.free_settings import FreeSettings
 from robustify.wings import GUARD
 from tests.freeform.scripted import QUESTIONS, SHOWN
 from tests.support.cases import cases, refuses

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
-from robustify.freeform.schema import FORMAT_TYPES
 from robustify.items.prompt_templates import (
     Message,
     every_template,
@@ -18,6 +17,7 @@ from robustify.items.prompt_templates import (
     rendered,
     template_named,
 )
+from robustify.pipeline.free_settings import FORMAT_TYPES
 from tests.support.cases import refuses
 
 

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 from robustify.freeform.metrics import summarise
-from robustify.freeform.schema import FreeItem, GradeResult, Kind
+from robustify.freeform.schema import FreeItem, GradeResult
+from robustify.pipeline.free_settings import Kind
 from robustify.report.free_page import free_html, grade_lines
 from tests.support.page_text import text_of_page
 

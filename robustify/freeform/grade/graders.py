@@ -21,18 +21,16 @@ from robustify.freeform.grade.text_rules import (
 from robustify.freeform.llm_judge.judges import Judge, ask_labels, judged_reply, messages_of, verdict_of
 from robustify.freeform.llm_judge.verdicts import SUPPORT
 from robustify.freeform.schema import (
-    NUGGET_SCORES,
     AnswerRow,
     Attempt,
     FreeItem,
-    FreeSettings,
-    GradedKind,
     GradeResult,
     JudgeTrace,
     NuggetGrade,
     Status,
 )
 from robustify.judging.stats.intervals import majority_vote
+from robustify.pipeline.free_settings import NUGGET_SCORES, FreeSettings, GradedKind
 from robustify.reading.reply_structures import ErrorType, require_packages
 
 GRADERS: Mapping[GradedKind, str] = {

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import compatible, in_words
-from robustify.freeform.schema import FreeItem, GradedKind, GradeResult, Status
+from robustify.freeform.schema import FreeItem, GradeResult, Status
+from robustify.pipeline.free_settings import GradedKind
 from robustify.reading.marks.labelling import LETTERS
 from robustify.reading.marks.picks import Picked, announces, read_pick, shorter_texts
 from robustify.reading.marks.reply_parts import json_answer, split_reasoning

@@ -19,21 +19,14 @@ from robustify.freeform.llm_judge.verdicts import (
     parse_score,
     parse_verdict,
 )
-from robustify.freeform.schema import (
-    AnswerRow,
-    Attempt,
-    FreeSettings,
-    GradeResult,
-    JudgeSettings,
-    JudgeTrace,
-    Status,
-)
+from robustify.freeform.schema import AnswerRow, Attempt, GradeResult, JudgeTrace, Status
 from robustify.items.prompt_templates import Message, PromptTemplate, prompt_sha256, rendered
 from robustify.judging.stats.intervals import majority_vote
 from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
 from robustify.models.engines.openai.letters import read_replies
 from robustify.models.engines.settings import OpenAIModel, host_of
 from robustify.models.replies import Replies, reply_key
+from robustify.pipeline.free_settings import FreeSettings, JudgeSettings
 from robustify.reading.reply_structures import ErrorType, Reading, line_of
 
 _STATUSES: Mapping[int | None, ErrorType] = {408: "timeout", 504: "timeout", 429: "rate_limited"}

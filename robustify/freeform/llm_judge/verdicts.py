@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from robustify.base.errors import UsageError
 from robustify.base.texts import in_words
-from robustify.freeform.schema import FORMAT_TYPES
+from robustify.pipeline.free_settings import FORMAT_TYPES
 from robustify.reading.reply_structures import (
     INDEX_KEYS,
     ErrorType,

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from robustify.freeform.free_run import generate
-from robustify.freeform.schema import FreeItem, FreeSettings
+from robustify.freeform.schema import FreeItem
 from robustify.models.engines.protocols import Reply, Writer
 from robustify.models.folder import has_chat_template
 from robustify.models.replies import Replies
+from robustify.pipeline.free_settings import FreeSettings
 
 ITEM = FreeItem("n", "How many legs has a spider?", "numeric", "8")
 

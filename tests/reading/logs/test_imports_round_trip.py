@@ -25,7 +25,7 @@ from robustify.pipeline.steps import robustify
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run
 from robustify.runs.stored import split_items
-from robustify.wings import GUARD, wings
+from robustify.wings import GUARD, free_rows, wings
 from tests.export.test_lm_eval import lm_eval
 from tests.support.model_cache import model_folder
 from tests.support.trees import measured
@@ -84,7 +84,7 @@ def trip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         "limit": request.param,
     }
     run = robustify(parse(tree, "test"), folder / "run", cache_folder(), wings())
-    export_lm_eval(run, folder / "out", True)
+    export_lm_eval(run, folder / "out", free_rows, True)
     lm_eval(
         folder / "out",
         "--model",

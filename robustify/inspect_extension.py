@@ -27,7 +27,7 @@ from inspect_ai.solver import Choices as Shown
 from inspect_ai.solver import Generate, Solver, TaskState, multiple_choice, solver
 
 from robustify.base.errors import UsageError
-from robustify.export.free_grading import grade
+from robustify.freeform.free_grading import grade
 from robustify.items.orders import Order, base, own, rotations, spread
 
 WITHOUT_QUESTION = "The question is not shown. Which choice is most likely its right answer?"

@@ -7,38 +7,30 @@ reply if the other tool reports the truncation, as Inspect does.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from robustify.base.redaction import HoldsText
+from robustify.export.writing import FreeRows
 from robustify.freeform.free_run import prompt_of
 from robustify.freeform.grade.graders import grade_answer
 from robustify.freeform.questions import convert_item
-from robustify.freeform.schema import AnswerRow, FreeItem, FreeSettings, GradeResult
+from robustify.freeform.schema import AnswerRow, FreeItem, GradeResult
 from robustify.items.item import Item
+from robustify.pipeline.free_settings import FreeSettings
 
 _RULES = FreeSettings(mode="deterministic")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class FreeRows(HoldsText):
-    """Rows of open-ended questions, and a summary of the numbers of exported and omitted items."""
-
-    rows: tuple[dict[str, Any], ...]
-    says: str
-
-
 def free_rows(items: Sequence[Item]) -> FreeRows:
     """Convert all items that can be asked without options and graded by rules into rows, in order."""
-    asked = [convert_item(item) for item in items]
+    questions = [convert_item(item) for item in items]
     rows = (
-        {"id": one.id, "prompt": prompt_of(one, _RULES), "question": one.question, "kind": one.kind,
-         "reference": one.reference, "choices": [*one.options], "key": one.correct, "topic": one.topic}
-        for one in asked if not one.excluded_reason
+        {"id": free.id, "prompt": prompt_of(free, _RULES), "question": free.question, "kind": free.kind,
+         "reference": free.reference, "choices": [*free.options], "key": free.correct, "topic": free.topic}
+        for free in questions if not free.excluded_reason
     )  # fmt: skip
-    left_out = Counter(one.excluded_reason for one in asked if one.excluded_reason)
+    left_out = Counter(free.excluded_reason for free in questions if free.excluded_reason)
     reasons = ", ".join(f"{name} {n}" for name, n in sorted(left_out.items()))
-    says = f"{len(asked) - left_out.total()} of {len(asked)} items"
+    says = f"{len(questions) - left_out.total()} of {len(questions)} items"
     return FreeRows(tuple(rows), says + f" (left out: {reasons})" * bool(reasons))
 
 
