@@ -3,6 +3,7 @@ heuristics and the probe are added."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -10,6 +11,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from robustify.base.errors import DataError, UsageError
 from robustify.base.files import cache_folder
 from robustify.base.settings_files import run_name, with_path
 from robustify.items.answers import Answers
@@ -27,7 +29,7 @@ from robustify.pipeline.asked import (
 from robustify.pipeline.config import Config, overridden, parse
 from robustify.pipeline.public import judged_run
 from robustify.reading.guard import Guard
-from robustify.reading.loaders import Loaded, Source, load_many
+from robustify.reading.loaders import FieldMap, Loaded, Source, load_many
 from robustify.reading.logs import (
     Gathered,
     Log,
@@ -68,7 +70,7 @@ def import_logs(
     options, name = replace(options or LogOptions(), keyed=bool(data)), str(overrides.get("name") or "")
     refuse_foreign(folder)
     sources = [Source(path=str(path), skip_bad=options.skip_bad, **(naming or {})) for path in data]
-    bench = load_many(sources, guard) if data else None
+    bench, options = _benchmark(sources, guard, options) if data else (None, options)
     with no_collector(), threadpool_limits(1, "blas"):
         with watch("reading the logs", 0):
             read = read_logs(logs, options)
@@ -87,6 +89,23 @@ def import_logs(
         del read, gathered
         with watch("judging the answers", 0):
             return judged_run(config, asked, folder, guard, force=force)
+
+
+def _benchmark(sources: Sequence[Source], guard: Guard, options: LogOptions) -> tuple[Loaded, LogOptions]:
+    """Load the files of the benchmark. If they cannot be read, the mapped columns of items are theirs, not those of the
+    logs. Return the benchmark, and the options for the logs."""
+    try:
+        return load_many(sources, guard), options
+    except DataError:
+        if (fields := options.fields) is None:
+            raise
+        with suppress(UsageError):
+            bench = load_many([source.model_copy(update={"fields": fields}) for source in sources], guard)
+            others = {
+                part: column for part, column in options.columns.items() if part not in FieldMap.model_fields
+            }
+            return bench, replace(options, columns=others)
+        raise
 
 
 def _without_folder(source: Source) -> dict[str, Any]:

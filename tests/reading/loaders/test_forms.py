@@ -3,6 +3,7 @@
 The questions have the right answers blue, four and oak.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,20 @@ def test_what_is_no_data_is_a_typed_error(data: object) -> None:
 
     with pytest.raises(RobustifyError):
         rb.heuristics(data)  # type: ignore[arg-type]
+
+
+def test_a_map_of_an_import_names_columns_of_the_items_if_they_need_it(robustify, tmp_path: Path) -> None:
+    items = [
+        ["nr", "riddle", *"ABC", "sol"],
+        *([f"q{n}", f"Which {n}?", "red", "blue", "grey", "ABC"[n % 3]] for n in range(6)),
+    ]
+    picks = [["model", "id", "pick"], *(["m", f"q{n}", "AB"[n % 2]] for n in range(6))]
+    for name, rows_ in (("items.csv", items), ("picks.csv", picks)):
+        (tmp_path / name).write_text("".join(",".join(row) + "\n" for row in rows_), encoding="utf-8")
+    command = ["import", "picks.csv", "--data", "items.csv", "-o", "run"]
+    refusal = robustify(*command)
+    assert (refusal.code, "--map stem=NAME" in refusal.err) == (3, True)
+    assert robustify(*command, "--map", "stem=nowhere").code == 3
+    ended = robustify(*command, "--map", "stem=riddle", "--map", "key=sol", "--json")
+    summary = json.loads(ended.out)["summary"]
+    assert (ended.code, summary["benchmark"]["n_items"]) == (0, 6)
