@@ -1,4 +1,4 @@
-"""Cases of the corpus `tests/data/cases`: a small file, and how it is read, or the code with which it is refused.
+"""Cases of the corpus `tests/data/cases/reading`: a small file, and how it is read, or the code with which it is refused.
 
 A case has a `name`, a `text` (by default that of the case before it), and perhaps a `file` name and `options` of its
 `Source`. It expects the members of `seen` that it names, and always those of `ALWAYS`. What a case lacks has the value at
@@ -19,7 +19,7 @@ from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import FieldMap, Loaded, Source, load, notes
 from robustify.reading.loaders.loaded import mapped_columns
 
-FOLDER = Path(__file__).parents[1] / "data" / "cases"
+FOLDER = Path(__file__).parents[1] / "data" / "cases" / "reading"
 Case = Mapping[str, Any]
 ALWAYS: Case = {"refused": [], "notes": [], "aside": {}, "defects": {}, "layout": "fields"}
 _TEXTS = ("right", "choices", "stems")
