@@ -70,7 +70,7 @@ except SystemExit as ended:
 """
 LIBRARIES = {"torch", "transformers", "pandas", "numpy", "pyarrow", "scipy", "sklearn", "pydantic"}
 LIGHT: dict[str, tuple[str, set[str]]] = {
-    "judging a table": ("import robustify.judging.judgement, robustify.report", {"torch", "transformers", "pandas"}),
+    "judging a table": ("import robustify.judging.run_numbers, robustify.report", {"torch", "transformers", "pandas"}),
     "importing": ("import robustify as rb; rb.audit", {"torch", "transformers", "pandas"}),
     "help": (COMMAND.format(["--help"]), LIBRARIES),
     "help of free": (COMMAND.format(["free", "--help"]), LIBRARIES | {"jinja2", "yaml"}),

@@ -9,8 +9,9 @@ import numpy as np
 from bench.atlas.fitted import Entry, tie_fair
 from robustify.base.arrays import Ints
 from robustify.items.item import Item
+from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Facts, Rules, context
+from robustify.judging.context import Rules, context
 from robustify.judging.looks.estimate import estimates
 from robustify.judging.looks.standardized import UNREAD, PickRows, ReadOptions
 from robustify.judging.stats.intervals import rate
@@ -48,11 +49,11 @@ def by_looks(items: Sequence[Item], picks: Mapping[str, Ints]) -> Entry:
 def _read(items: Sequence[Item], fitted: Sequence[Item]) -> tuple[ReadOptions, Entry]:
     """Return options as they look to a reader fitted to these keys, and how often it finds these keys."""
     ctx = context(guess(fitted), Facts("set", {item.id: item.topic for item in items}), Rules(), fitted)
-    reader = ctx.ranker.by_options()
+    reader = ctx.screen.ranker.by_options()
     assert reader is not None, "the set has enough items for a reader"
     key, k = np.array([item.key for item in fitted]), np.array([item.k for item in fitted])
-    hits = {**rate(tie_fair(reader.logits, key, k), ctx.groups).json(), "chance": float(np.mean(1 / k))}
-    options = ReadOptions.from_logits(reader.logits, reader.mask, key, ctx.groups)
+    hits = {**rate(tie_fair(reader.logits, key, k), ctx.asked.groups).json(), "chance": float(np.mean(1 / k))}
+    options = ReadOptions.from_logits(reader.logits, reader.mask, key, ctx.asked.groups)
     return replace(options, key=np.array([item.key for item in items])), hits
 
 

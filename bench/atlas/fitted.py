@@ -13,9 +13,10 @@ from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
+from robustify.judging.asked_items import Facts
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, all_answered, kept_by
 from robustify.judging.baselines.conditional_logit import log_probabilities
-from robustify.judging.context import Facts, Rules, context
+from robustify.judging.context import Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.judging.screen.item_index import item_index
@@ -48,17 +49,17 @@ def over_seeds(items: Sequence[Item], answers: Answers, rules: ScreenRules, seed
     for seed in range(seeds):
         settings = ProbeSettings(seed=seed, refits=REFITS if seed == 0 else 199)
         ctx = context(answers, Facts("atlas"), Rules(rules, probe=settings), items)
-        ranking = ctx.ranking
+        ranking = ctx.screen.ranking
         # Without a single favourite, the scorer knows nothing about the item.
         won["scorer"].append(np.where(ranking.top >= 0, ranking.top == index.key, by_chance))
-        voting = ctx.rules.screen.model_copy(update={"voters": ctx.votes.voters})
-        for cue, moved in _by_cue(*ctx.ranker.contributions(voting)).items():
+        voting = ctx.rules.screen.model_copy(update={"voters": ctx.screen.votes.voters})
+        for cue, moved in _by_cue(*ctx.screen.ranker.contributions(voting)).items():
             by_cue.setdefault(cue, []).append(tie_fair(moved, index.key, index.k))
         own = np.array([np.nan if row.correct is None else row.correct for row in probe(items, settings)])
         won["probe"].append(own)
-        won["flagged"].append((ctx.decision.outcome == FLAGGED).astype(float))
+        won["flagged"].append((ctx.screen.decision.outcome == FLAGGED).astype(float))
         fresh = FreshProbe(items, settings)
-        left = fresh.audit(kept_by(ctx.screened))
+        left = fresh.audit(kept_by(ctx.screen.result))
         match left:
             case AuditRate(rate=Rate(value=float(value), n=n, ci=(low, high)), chance=float(even)):
                 residual.append((value - even, low - even, high - even, n))

@@ -162,7 +162,10 @@ def larger(name: str, work: Path) -> Entry:
     config = parse(run.manifest["config"], run.manifest["config"]["name"])
     again = asked_again(run, config)
     ctx = context(again.answers, again.facts, rules(config), again.items)
-    credits = {m: of.credits for m, of in score_models(ctx, ctx.names).items()}
+    credits = {
+        m: of.credits
+        for m, of in score_models(ctx.asked, ctx.screen.votes, ctx.rules, ctx.asked.models).items()
+    }
     won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
     also = {
         m: c[won[m] == 1] for m, of in credits.items() if m in won and (c := of["choices_only"]) is not None
@@ -170,12 +173,12 @@ def larger(name: str, work: Path) -> Entry:
 
     def kept(**rule: object) -> Floats:
         screen: ScreenRules = ctx.rules.screen.model_copy(update=rule)
-        return np.where(ctx.screen(ctx.votes, screen).outcome == FLAGGED, 0.0, 1.0)
+        return np.where(ctx.screen.by_rule(ctx.screen.votes, screen).outcome == FLAGGED, 0.0, 1.0)
 
     return {
-        "n": len(ctx.index),
+        "n": len(ctx.asked.index),
         "hidden": asked.hidden,
-        "chance": float(np.mean(1 / ctx.index.k)),
+        "chance": float(np.mean(1 / ctx.asked.index.k)),
         "voters": {
             m: _only(parts.all, "value", "n", "ci")
             for m, parts in CHOICES_ONLY.read(run.summary).items()

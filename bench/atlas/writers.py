@@ -19,9 +19,10 @@ from bench.cases import items_at, json_lines, picks_at
 from robustify.base.arrays import Floats, Ints
 from robustify.base.files import cache_folder
 from robustify.items.item import Item
+from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess, listed_credit
 from robustify.judging.baselines.near_duplicates import fold_groups
-from robustify.judging.context import Facts, Rules, context
+from robustify.judging.context import Rules, context
 from robustify.judging.lint.cues import CURLY
 from robustify.judging.lint.findings import cues_of, marks_of
 from robustify.judging.lint.rules import CUES
@@ -126,7 +127,7 @@ def credits_of(
 def audited(items: Sequence[Item]) -> Entry:
     """Return the cues of a set and the filter's flags."""
     ctx = context(guess(items), Facts("writers"), Rules(), items)
-    false_share = flag_fields(ctx.screened.chance())["false_share"]
+    false_share = flag_fields(ctx.screen.result.chance())["false_share"]
     return {
         "cues": cues_in_words(items),
         "curly": {"distractors": _curly(items)},

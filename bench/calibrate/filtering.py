@@ -20,7 +20,8 @@ from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
 from robustify.items.answers import Answers
 from robustify.items.item import Item
-from robustify.judging.context import Facts, Rules, context
+from robustify.judging.asked_items import Facts
+from robustify.judging.context import Rules, context
 from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranker
@@ -119,7 +120,10 @@ def filtered(scenario: Scenario, seed: int) -> Filtered:
     """Make and filter a benchmark of a scenario at q = 0.1."""
     if scenario.world:
         drawn = BUILDERS[scenario.world](scenario.sim.items, np.random.default_rng(seed))
-        found, clean = context(Answers.of([]), Facts("made up"), Rules(), drawn.items).decision, drawn.clean
+        found, clean = (
+            context(Answers.of([]), Facts("made up"), Rules(), drawn.items).screen.decision,
+            drawn.clean,
+        )
     else:
         made = draw(scenario.sim.model_copy(update={"seed": seed}))
         found, clean = decided(made, scenario.text), np.array([kind == "clean" for kind in made.kind])
@@ -145,7 +149,7 @@ def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
     for name in range(times):
         order = np.random.default_rng(name).permutation(len(items))
         named = [replace(items[at], id=f"file-{name}:{row}") for row, at in enumerate(order.tolist())]
-        outcome = context(Answers.of([]), Facts("made up"), Rules(), named).decision.outcome
+        outcome = context(Answers.of([]), Facts("made up"), Rules(), named).screen.decision.outcome
         found.add(tuple(outcome[np.argsort(order)].tolist()))
     return len(found)
 

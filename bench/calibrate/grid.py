@@ -16,8 +16,8 @@ import numpy as np
 from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
 from bench.simulate.truth import Known, true_values
+from robustify.judging import judge
 from robustify.judging.context import Rules, context
-from robustify.judging.judgement import judge
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screening import screen
 from robustify.judging.stats.intervals import wilson

@@ -1,1 +1,53 @@
-"""Judging: verdicts, statistics and guardrails, computed from answers without a model."""
+"""Judging of answers: votes -> verdicts -> audit -> numbers -> state.
+
+A judgement is a pure function of answers and rules, and needs no model. What was not asked is null in the summary.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from robustify.items.answers import Answers
+    from robustify.items.item import Item
+    from robustify.judging.asked_items import Facts
+    from robustify.judging.audit.item_analysis import AnalysedItems
+    from robustify.judging.context import Rules
+    from robustify.judging.evidence import ItemEvidence
+    from robustify.judging.looks.estimate import Estimate
+    from robustify.judging.screen.consensus import Verdicts
+    from robustify.judging.summary.result import Summary
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID. `looks` are by
+    model. `analysed` needs five models."""
+
+    verdicts: "Verdicts"
+    cloze_excluded: Mapping[str, str]
+    summary: "Summary"
+    evidence: "ItemEvidence | None" = None
+    looks: Mapping[str, "Estimate"] = field(default_factory=dict)
+    analysed: "AnalysedItems | None" = None
+
+
+def judge(
+    answers: "Answers", facts: "Facts", rules: "Rules", items: "Sequence[Item] | None" = None
+) -> Judgement:
+    """Judge the answers of a run, and return its verdicts and its summary. Without `items`, as for an
+    imported log, results that need text are null. Raise `UsageError` if the rules name voters or a template
+    that the answers do not contain, and `DataError` if rows contradict each other or the items."""
+    # Imported on use, because linting and names of engines need only small parts of this room.
+    from robustify.judging.audit.residual import residual
+    from robustify.judging.context import context
+    from robustify.judging.guardrails import with_state
+    from robustify.judging.run_numbers import run_numbers
+
+    ctx = context(answers, facts, rules, items)  # votes -> verdicts
+    # The audit takes the most memory, so it comes before what the other parts keep.
+    audit = residual(ctx) if ctx.screen.was_done else None
+    numbers = run_numbers(ctx, audit)
+    summary = with_state(numbers.summary, rules, ctx.screen.voters)
+    verdicts, excluded = ctx.screen.verdicts, ctx.cloze_excluded
+    return Judgement(verdicts, excluded, summary, numbers.evidence, numbers.looks, numbers.analysed)

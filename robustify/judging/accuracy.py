@@ -1,7 +1,7 @@
 """Accuracy of models under each view, comparisons of pairs of models, and calibration of their probabilities."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -12,11 +12,12 @@ from scipy.special import log_softmax, softmax
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers, Block
 from robustify.items.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
-from robustify.judging.context import Context
+from robustify.judging.asked_items import AskedItems
+from robustify.judging.context import Parts, Rules
 from robustify.judging.looks.estimate import Estimate, looks_difference
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import averaged, first_block, first_template, models_asked
+from robustify.judging.screen.votes import Votes, averaged, first_block, first_template, models_asked
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
 from robustify.judging.stats.tests import (
     LEVEL,
@@ -79,15 +80,17 @@ def score_model(
     return ScoredModel(model, answers, index, FULL_OF[full], credits)
 
 
-def score_models(ctx: Context, names: Iterable[str]) -> dict[str, ScoredModel]:
+def score_models(
+    asked: AskedItems, votes: Votes, rules: Rules, names: Iterable[str]
+) -> dict[str, ScoredModel]:
     """Score the answers of the named models under every view, following the rules of the run."""
-    votes, hidden = ctx.votes, ctx.rules.hidden
-    rules = ctx.rules.screen.model_copy(update={"template": votes.template})
+    screen_rules = rules.screen.model_copy(update={"template": votes.template})
     best_of = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
     models = {
-        name: score_model(ctx.answers, ctx.index, name, ctx.mode, rules, best_of.get(name)) for name in names
+        name: score_model(asked.answers, asked.index, name, asked.mode, screen_rules, best_of.get(name))
+        for name in names
     }
-    if hidden == "question":
+    if rules.hidden == "question":
         return models
     # PMI needs scores of choices without any question, which a screen that hides less lacks.
     return {
@@ -141,13 +144,16 @@ def _cloze(block: Block, norm: Norm, choices: Block, index: ItemIndex) -> Floats
 
 
 def pairs(
-    ctx: Context, credits: Mapping[str, Credits], looks: Mapping[str, Estimate]
+    models: Sequence[str],
+    voters: Sequence[str],
+    parts: Parts,
+    credits: Mapping[str, Credits],
+    looks: Mapping[str, Estimate],
 ) -> dict[str, Pair] | None:
     """Compare each pair of models on the items that both answered. Entries are named "A vs B". None if there are
     fewer than two models. `p_holm` adjusts the mid-p over all pairs, views and splits. If it is above 0.05, `mde` is
     the difference detectable with 80 % power at the level that Holm's method requires of the smallest p-value."""
-    parts, voters = ctx.parts, ctx.votes.voters
-    models = [m for m in ctx.names if any(credits[m].get(view) is not None for view in PAIRED)]
+    models = [m for m in models if any(credits[m].get(view) is not None for view in PAIRED)]
     comparisons: dict[tuple[str, str, str, str], tuple[Paired, Difference]] = {}
     for (a, b), view in product(combinations(models, 2), PAIRED):
         credit_a, credit_b = credits[a].get(view), credits[b].get(view)
@@ -172,17 +178,17 @@ def pairs(
             for view in PAIRED
             if (a, b, view, "all") in entries
         }
-        looks_gap = _more_looks(ctx, looks.get(a), looks.get(b))
+        looks_gap = _more_looks(looks.get(a), looks.get(b), parts.groups)
         is_voter = a in voters or b in voters
         table[f"{a} vs {b}"] = Pair(models=(a, b), is_voter=is_voter, looks=looks_gap, **views)
     return table or None
 
 
-def _more_looks(ctx: Context, estimate: Estimate | None, other: Estimate | None) -> Quantity | None:
+def _more_looks(estimate: Estimate | None, other: Estimate | None, groups: Ints | None) -> Quantity | None:
     """Return how much more the first model owes to looks. None if that of one of them cannot be estimated."""
     if estimate is None or other is None or estimate.part.value is None or other.part.value is None:
         return None
-    return Quantity.from_rate(looks_difference(estimate.values, other.values, ctx.groups))
+    return Quantity.from_rate(looks_difference(estimate.values, other.values, groups))
 
 
 def compare_pair(credit: Floats, other: Floats, groups: Ints | None = None) -> tuple[Paired, Difference]:
@@ -219,26 +225,26 @@ _MOST_BAGS = 1_024
 _TRIALS = 1 << 20
 
 
-def calibrations(ctx: Context) -> dict[str, CalibrationViews]:
+def calibrations(asked: AskedItems, parts: Parts) -> dict[str, CalibrationViews]:
     """Measure how well each model is calibrated on the full question and on cloze, on all items and on kept ones."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
-        rows, selected = ctx.first_rows(view, name), np.ones(len(ctx.index), dtype=bool)
-        for mask in [ctx.parts.kept] * kept + [ctx.parts.cloze] * (view == "cloze"):
+        rows, selected = asked.first_rows(view, name), np.ones(len(asked.index), dtype=bool)
+        for mask in [parts.kept] * kept + [parts.cloze] * (view == "cloze"):
             selected = selected & mask
-        rows = rows.where(selected[ctx.index.index_of[rows.item]])
+        rows = rows.where(selected[asked.index.index_of[rows.item]])
         if (rows.draws > 0).any():
             return None  # shares of a few sampled replies do not show the model's own error
-        return calibration(rows.scores, rows.key, rows.k, ctx.row_groups(rows)) if len(rows) else None
+        return calibration(rows.scores, rows.key, rows.k, asked.row_groups(rows)) if len(rows) else None
 
     return {
         name: CalibrationViews(
-            full=under(ctx.full, name),
+            full=under(asked.full, name),
             cloze_chars=under("cloze", name),
-            full_kept=under(ctx.full, name, kept=True),
+            full_kept=under(asked.full, name, kept=True),
             cloze_chars_kept=under("cloze", name, kept=True),
         )
-        for name in ctx.names
+        for name in asked.models
     }
 
 

@@ -15,17 +15,19 @@ import numpy.typing as npt
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
+from robustify.judging.asked_items import AskedItems
 from robustify.judging.baselines.features import first_numbers
 from robustify.judging.baselines.wording import ABSOLUTES, FUNCTION_WORDS, HEDGES, NEGATIONS, UNIT, words_of
 from robustify.judging.baselines.words import KeyWords
 from robustify.judging.cloze import refer_to_others
-from robustify.judging.context import Context, Parts
+from robustify.judging.context import Parts
 from robustify.judging.lint import cues
 from robustify.judging.lint.findings import cues_of, marks_of
 from robustify.judging.lint.rules import clearest_cue
 from robustify.judging.readers.fits import item_sample
 from robustify.judging.readers.reader_rows import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
 from robustify.judging.screen.decoy_filter import FilterDecision
+from robustify.judging.screen.item_screen import ItemScreen
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes, models_asked
 from robustify.judging.summary import screened as entries
@@ -126,10 +128,10 @@ class ItemEvidence:
         return tuple(map((*self.cues, "none").__getitem__, self.named[:, 0].tolist()))
 
 
-def item_evidence(ctx: Context) -> ItemEvidence | None:
+def item_evidence(asked: AskedItems, screen: ItemScreen) -> ItemEvidence | None:
     """Return the evidence on each item, or None if the ranking has no picks. If the item texts are known, features that
     something else brings count as its cue (`_brought_by`)."""
-    ranking, items, pick = ctx.ranking, ctx.items, ctx.ranking.top
+    ranking, items, pick = screen.ranking, asked.items, screen.ranking.top
     if not (pick >= 0).any():
         return None
     features = ranking.surface
@@ -161,11 +163,12 @@ def item_evidence(ctx: Context) -> ItemEvidence | None:
     likeness: dict[str, Floats] = {}
     for kind, template in INFERRED_TEMPLATES.items():
         blocks = [
-            ctx.answers.block(INFERRED, m, template) for m in models_asked(ctx.answers, INFERRED, template)
+            asked.answers.block(INFERRED, m, template)
+            for m in models_asked(asked.answers, INFERRED, template)
         ]
         if blocks:
-            likeness[kind] = np.fmax.reduce([ctx.index.spread(block, block.correct) for block in blocks])
-    return ItemEvidence(ranking, ctx.decision, ctx.votes, cues, carried, features, likeness)
+            likeness[kind] = np.fmax.reduce([asked.index.spread(block, block.correct) for block in blocks])
+    return ItemEvidence(ranking, screen.decision, screen.votes, cues, carried, features, likeness)
 
 
 def inference(evidence: ItemEvidence, parts: Parts) -> entries.Inference | None:

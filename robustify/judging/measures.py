@@ -66,24 +66,30 @@ class MeasureInput:
     @classmethod
     def from_context(cls, ctx: Context) -> "MeasureInput":
         """Score every model that answered a view or gave free responses."""
-        free = free_responses(ctx.facts.free, ctx.index)
-        return cls(ctx, score_models(ctx, dict.fromkeys((*ctx.names, *free))), free)
+        free = free_responses(ctx.asked.facts.free, ctx.asked.index)
+        return cls(
+            ctx,
+            score_models(ctx.asked, ctx.screen.votes, ctx.rules, dict.fromkeys((*ctx.asked.models, *free))),
+            free,
+        )
 
     @cached_property
     def fresh(self) -> AuditRate | None:
         """Audit of all items by the fresh probe, with a p-value from refits."""
-        return FreshProbe(self.ctx.items, self.ctx.rules.probe).audit(all_answered(self.ctx.index))
+        return FreshProbe(self.ctx.asked.items, self.ctx.rules.probe).audit(
+            all_answered(self.ctx.asked.index)
+        )
 
     @cached_property
     def looks(self) -> Mapping[str, Estimate]:
         """Looks of each model that was asked the full question."""
-        return looks_of(self.ctx)
+        return looks_of(self.ctx.asked, self.ctx.screen.ranker, self.ctx.rules)
 
     @cached_property
     def read(self) -> Floats:
         """Credits of the cross-fitted probe, the reader that sees no question. NaN if it was not asked (n,)."""
-        block = self.ctx.answers.block(PROBE_VIEW, PROBE).first()
-        return self.ctx.index.spread(block, block.correct)
+        block = self.ctx.asked.answers.block(PROBE_VIEW, PROBE).first()
+        return self.ctx.asked.index.spread(block, block.correct)
 
     @property
     def credits(self) -> dict[str, Credits]:
@@ -293,14 +299,18 @@ def _reader(given: MeasureInput) -> dict[str, Measured]:
     if np.isnan(given.read).all():
         return {}
     effect = 1.0 if given.fresh is None else given.fresh.effect
-    return {SET: Measured(all=against_chance(given.read, ctx.index.k, ctx.groups, effect))}
+    return {SET: Measured(all=against_chance(given.read, ctx.asked.index.k, ctx.asked.groups, effect))}
 
 
 def _flagged(given: MeasureInput) -> dict[str, Measured]:
     ctx = given.ctx
-    if not ctx.was_screened:
+    if not ctx.screen.was_done:
         return {}
-    return {SET: Measured(all=Score.from_rate(rate(ctx.parts.flagged.astype(np.float64), ctx.groups)))}
+    return {SET: Measured(all=Score.from_rate(rate(ctx.parts.flagged.astype(np.float64), ctx.asked.groups)))}
+
+
+def _rule_scores(given: MeasureInput) -> dict[str, Measured]:
+    return rule_scores(given.ctx.asked, given.ctx.screen.result, given.ctx.parts)
 
 
 def _of_screen(
@@ -373,7 +383,7 @@ MEASURES = (
     Measure("cloze_sum", "norms", "accuracy", "model", None, _credit("cloze_sum")),
     Measure("cloze_pmi", "norms", "accuracy", "model", None, _credit("cloze_pmi")),
     Measure("rule", "rules", "accuracy", "rule",
-            Disclosed("cues", 100, rules=("longest_answer", "most_common_position")), lambda given: rule_scores(given.ctx)),
+            Disclosed("cues", 100, rules=("longest_answer", "most_common_position")), _rule_scores),
 )  # fmt: skip
 """All measures, in the order of the report."""
 _NAMED = {measure.name: measure for measure in MEASURES}

@@ -5,7 +5,7 @@ the items answered in every order of a set.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Block
 from robustify.items.scoring import as_compared, best
-from robustify.judging.context import Context
+from robustify.judging.asked_items import AskedItems
 from robustify.judging.screen.votes import first_block
 from robustify.judging.stats import intervals
 from robustify.judging.stats.intervals import effective_size, rate, wilson
@@ -128,15 +128,15 @@ def _gap_interval(gap: Floats, groups: Ints | None) -> intervals.Interval | None
     return max(-1.0, value - unseen), min(1.0, value + unseen)
 
 
-def permutation(ctx: Context) -> Permutation:
+def permutation(asked: AskedItems, voters: Sequence[str]) -> Permutation:
     """Return the effect of the order of choices on each model that was asked the full question."""
     out: dict[str, Stability | None] = {}
-    for name in ctx.names:
-        block = as_compared(first_block(ctx.answers, ctx.full, name), ctx.full)
+    for name in asked.models:
+        block = as_compared(first_block(asked.answers, asked.full, name), asked.full)
         if len(block):
-            rows = block.where(ctx.index.index_of[block.item] >= 0)
-            out[name] = stability(rows, ctx.row_groups(rows), is_voter=name in ctx.votes.voters)
-    cloze = [first_block(ctx.answers, "cloze", name) for name in ctx.names]
+            rows = block.where(asked.index.index_of[block.item] >= 0)
+            out[name] = stability(rows, asked.row_groups(rows), is_voter=name in voters)
+    cloze = [first_block(asked.answers, "cloze", name) for name in asked.models]
     return Permutation(by_model=out, cloze_invariance=cloze_invariance(cloze))
 
 

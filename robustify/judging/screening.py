@@ -1,7 +1,7 @@
 """Composition of the benchmark, scores of heuristics, sizes of the splits, and results of the screen."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from robustify.items.answers import Answers
 from robustify.items.scoring import VIEW_OF
+from robustify.judging.asked_items import AskedItems
 from robustify.judging.baselines.heuristics import heuristic_scores
 from robustify.judging.baselines.near_duplicates import parallel_items
-from robustify.judging.context import UNNAMED, Context
+from robustify.judging.context import UNNAMED, Context, Parts
 from robustify.judging.positions import favoured_position, position_share
-from robustify.judging.screen.consensus import Chance, d4_votes
+from robustify.judging.screen.consensus import Chance, ScreenResult, d4_votes
 from robustify.judging.screen.decoy_filter import cutoffs
 from robustify.judging.screen.item_index import key_spread
 from robustify.judging.screen.screen_rules import FDR, ScreenRules, criterion_words, votes_needed
@@ -38,9 +39,9 @@ SHARES = (0.05, 0.1, 0.2, 0.3)
 """Expected shares of false flags for which every run reports the number of flags."""
 
 
-def benchmark(ctx: Context) -> entries.Benchmark:
+def benchmark(asked: AskedItems) -> entries.Benchmark:
     """Return the composition of the benchmark."""
-    index, facts, topic_of = ctx.index, ctx.facts, ctx.topic_of
+    index, facts, topic_of = asked.index, asked.facts, asked.topics
     has_rows = index.k > 0
     k, key = index.k[has_rows], index.key[has_rows]
     positions = np.bincount(key, minlength=index.width)
@@ -50,51 +51,50 @@ def benchmark(ctx: Context) -> entries.Benchmark:
     return entries.Benchmark(
         name=facts.name,
         n_items=len(index),
-        groups=None if ctx.groups is None else clusters(len(index), ctx.groups),
+        groups=None if asked.groups is None else clusters(len(index), asked.groups),
         n_quarantined=facts.n_quarantined,
         option_counts={str(options): int(n) for options, n in enumerate(np.bincount(k)) if n},
         chance_accuracy=float(np.mean(1 / k)) if len(k) else None,
         topics=dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
         key_positions=tuple(float(n / len(k)) for n in positions) if len(k) else None,
-        key_spread=key_spread(index.key, index.k, ctx.groups),
+        key_spread=key_spread(index.key, index.k, asked.groups),
         defects={
             kind: entries.DefectCount(n=len(items), items=tuple(dict.fromkeys(items))[:LISTED_DEFECTS])
             for kind, items in faulty.items()
         },
-        parallel_items=0 if ctx.items is None else parallel_items(ctx.items).unnamed or 0,
+        parallel_items=0 if asked.items is None else parallel_items(asked.items).unnamed or 0,
     )
 
 
-def split_sizes(ctx: Context) -> entries.Splits:
+def split_sizes(asked: AskedItems, parts: Parts, cloze_excluded: Mapping[str, str]) -> entries.Splits:
     """Return the size of each split, with counts of the reasons for exclusion from cloze."""
-    parts, n = ctx.parts, len(ctx.index)
+    n = len(asked.index)
     flagged, kept = int(parts.flagged.sum()), int(parts.kept.sum())
     return entries.Splits(
         all=n,
         flagged=flagged,
         kept=kept,
         undecided=n - flagged - kept,
-        cloze=None if ctx.items is None else int(parts.cloze.sum()),
-        cloze_excluded=dict(sorted(Counter(ctx.cloze_excluded.values()).items())),
+        cloze=None if asked.items is None else int(parts.cloze.sum()),
+        cloze_excluded=dict(sorted(Counter(cloze_excluded.values()).items())),
     )
 
 
-def rule_scores(ctx: Context) -> dict[str, Measured]:
+def rule_scores(asked: AskedItems, result: ScreenResult, parts: Parts) -> dict[str, Measured]:
     """Score each heuristic on all items, and on the kept, flagged and cloze items if there are any. If keys
     influenced a split, only the choices that would have put the item there as the key count as possible keys."""
-    if first_template(ctx.answers, "heuristic") is None:
+    if first_template(asked.answers, "heuristic") is None:
         return {}
-    parts, screened = ctx.parts, ctx.screened
     scores: dict[str, dict[str, Any]] = {}
     for part, mask, possible_keys in (
-        ("all", np.ones(len(ctx.index), dtype=bool), None),
-        ("kept", parts.kept, screened.would_keep),
-        ("flagged", parts.flagged, screened.would),
+        ("all", np.ones(len(asked.index), dtype=bool), None),
+        ("kept", parts.kept, result.would_keep),
+        ("flagged", parts.flagged, result.would),
         ("cloze", parts.cloze, None),
     ):
         if mask.any():
-            options = None if possible_keys is None else ctx.in_table(possible_keys)
-            rows = heuristic_scores(ctx.answers, ctx.in_table(mask), options, ctx.table_groups)
+            options = None if possible_keys is None else asked.in_table(possible_keys)
+            rows = heuristic_scores(asked.answers, asked.in_table(mask), options, asked.table_groups)
             for name, row in rows.items():
                 scores.setdefault(name, {})[part] = row
     return {name: Measured(**parts) for name, parts in scores.items()}
@@ -102,17 +102,17 @@ def rule_scores(ctx: Context) -> dict[str, Measured]:
 
 def screen(ctx: Context) -> entries.Screen:
     """Return the results of the screen: its rule, voters and flags, and the flags expected under the null."""
-    votes, rules, chance = ctx.votes, ctx.rules.screen, ctx.screened.chance(ctx.groups)
+    votes, rules, chance = ctx.screen.votes, ctx.rules.screen, ctx.screen.result.chance(ctx.asked.groups)
     # Tied items are undecided too, but lack no answer.
-    missing = ~ctx.ranking.complete if rules.criterion == FDR else ctx.screened.missing > 0
-    unanswered = int(np.count_nonzero(missing & ~ctx.screened.measurable))
+    missing = ~ctx.screen.ranking.complete if rules.criterion == FDR else ctx.screen.result.missing > 0
+    unanswered = int(np.count_nonzero(missing & ~ctx.screen.result.measurable))
     credit = votes.credit()
     accuracy = np.array([rate(own).value for own in credit.T], dtype=np.float64)
-    by_accuracy, by_chance = independence(accuracy, ctx.index.k[ctx.index.k > 0])
+    by_accuracy, by_chance = independence(accuracy, ctx.asked.index.k[ctx.asked.index.k > 0])
     agreement = voter_agreement(votes.pick, votes.key, votes.k)
-    by_text, cut = rules.mode == "text", asdict(ctx.decision.cutoff)
-    d4 = d4_votes(ctx.answers, votes, rules, ctx.index)
-    by_d4 = None if d4 is None else flag_fields(ctx.screen(d4[1], d4[0]).chance(ctx.groups))
+    by_text, cut = rules.mode == "text", asdict(ctx.screen.decision.cutoff)
+    d4 = d4_votes(ctx.asked.answers, votes, rules, ctx.asked.index)
+    by_d4 = None if d4 is None else flag_fields(ctx.screen.by_rule(d4[1], d4[0]).chance(ctx.asked.groups))
     return entries.Screen(
         **rules.model_dump(include=_FIELDS),
         # The scorer and the probe see only the options, whatever voters would have seen.
@@ -129,8 +129,8 @@ def screen(ctx: Context) -> entries.Screen:
             )
             for m, name in enumerate(votes.voters)
         },
-        asked=len(ctx.index),
-        answered=len(ctx.index) - unanswered,
+        asked=len(ctx.asked.index),
+        answered=len(ctx.asked.index) - unanswered,
         unanswered=unanswered,
         cut=entries.DecoyCut(q=rules.fdr, ranked=cut.pop("n"), **cut) if rules.criterion == FDR else None,
         cuts=_cuts(ctx),
@@ -146,12 +146,12 @@ def screen(ctx: Context) -> entries.Screen:
 
 def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
     """Return the number of flags at several limits on the share of false flags, or () if no item is ranked."""
-    if not (ctx.ranking.top >= 0).any():
+    if not (ctx.screen.ranking.top >= 0).any():
         return ()
     shares = sorted({*SHARES, ctx.rules.screen.fdr})
     return tuple(
         entries.CutAt(q=q, flagged=cutoff.hits, by_chance=cutoff.decoys if cutoff.hits else 0.0)
-        for q, cutoff in zip(shares, cutoffs(ctx.ranking, ctx.index.key, shares), strict=True)
+        for q, cutoff in zip(shares, cutoffs(ctx.screen.ranking, ctx.asked.index.key, shares), strict=True)
     )
 
 
@@ -186,12 +186,12 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
 
 def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
     """Return the fields of `Voter` that exist only for answers by letter."""
-    block = ctx.answers.block(VIEW_OF["letter"], name, ctx.votes.template)
-    rows = block.where(ctx.index.index_of[block.item] >= 0)
+    block = ctx.asked.answers.block(VIEW_OF["letter"], name, ctx.screen.votes.template)
+    rows = block.where(ctx.asked.index.index_of[block.item] >= 0)
     shares = position_share(block)
     return {
         "position_share": None if shares is None else tuple(shares),
-        "favoured": favoured_position(rows, ctx.row_groups(rows)),
+        "favoured": favoured_position(rows, ctx.asked.row_groups(rows)),
         "replies": int(rows.draws.max(initial=0)) or None,
     }
 
@@ -199,11 +199,11 @@ def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     """Compare the flags of each other rule with those of the run's own. `jaccard` of the flagged items is
     None if neither rule flags an item or the rule's voters were not asked."""
-    flagged = ctx.screened.outcome == FLAGGED
+    flagged = ctx.screen.result.outcome == FLAGGED
     rows = []
     for name, rule, votes in _rules(ctx):
-        other = ctx.screen(votes, rule)
-        chance = other.chance(ctx.groups)
+        other = ctx.screen.by_rule(votes, rule)
+        chance = other.chance(ctx.asked.groups)
         other_flagged = other.outcome == FLAGGED
         n_either = int((flagged | other_flagged).sum())
         jaccard = int((flagged & other_flagged).sum()) / n_either if chance.n and n_either else None
@@ -228,20 +228,20 @@ def _rule_name(rule: ScreenRules) -> str:
 
 def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
     """Yield the name, rule and votes of each alternative rule, starting with those that every run reports."""
-    run, votes = ctx.rules.screen, ctx.votes
-    seen = {_identity(ctx.answers, run)}
-    if (d4 := d4_votes(ctx.answers, votes, run, ctx.index)) is not None:
+    run, votes = ctx.rules.screen, ctx.screen.votes
+    seen = {_identity(ctx.asked.answers, run)}
+    if (d4 := d4_votes(ctx.asked.answers, votes, run, ctx.asked.index)) is not None:
         yield "D.4", *d4
     always = ("unanimous", "majority") if votes.voters else ()
     named = [(name, run.model_copy(update={"criterion": name})) for name in always]
     for name, rule in [*named, *((_rule_name(rule), rule) for rule in ctx.rules.alternatives)]:
-        if (identity := _identity(ctx.answers, rule)) in seen:
+        if (identity := _identity(ctx.asked.answers, rule)) in seen:
             continue
         seen.add(identity)
         own_cut = {"criterion": run.criterion, "fdr": run.fdr}
         # A different criterion counts the same votes. Only different questions need new votes.
         same_questions = rule.model_copy(update=own_cut) == run
-        yield name, rule, votes if same_questions else cast_votes(ctx.answers, rule, ctx.index)
+        yield name, rule, votes if same_questions else cast_votes(ctx.asked.answers, rule, ctx.asked.index)
 
 
 def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:

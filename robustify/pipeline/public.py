@@ -17,9 +17,9 @@ from robustify.base.files import neutral, write_json
 from robustify.export.tasks import write_tasks
 from robustify.export.writing import Heading
 from robustify.items.item import Item
+from robustify.judging import Judgement
 from robustify.judging.cloze import cloze_labels
 from robustify.judging.evidence import ItemEvidence
-from robustify.judging.judgement import Judgement
 from robustify.judging.screen.screen_rules import FDR
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput, judged, public_manifest

@@ -26,7 +26,7 @@ from robustify.base.redaction import muted
 from robustify.export.tasks import write_restricted_tasks
 from robustify.export.writing import Heading
 from robustify.export.writing import staged as new_folder
-from robustify.judging.judgement import Judgement
+from robustify.judging import Judgement
 from robustify.judging.summary.result import Summary
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput, manifest_of

@@ -12,7 +12,7 @@ import pytest
 from robustify.base import files
 from robustify.base.errors import UsageError
 from robustify.base.files import neutral, original
-from robustify.judging.judgement import Judgement
+from robustify.judging import Judgement
 from robustify.judging.screen.consensus import Verdicts
 from robustify.judging.summary.result import Summary, read
 from robustify.pipeline.public import write_verdicts

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from robustify.judging.judgement import run_state
+from robustify.judging.guardrails import run_state
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import AUDIT, read
 from robustify.runs.run import Run, open_run

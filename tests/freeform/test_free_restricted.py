@@ -8,7 +8,7 @@ import pytest
 
 from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.items.prompt_templates import Message
-from robustify.judging.judgement import Judgement
+from robustify.judging import Judgement
 from robustify.pipeline import steps
 from tests.freeform.scripted import run as command
 from tests.support import restricted_run

@@ -12,12 +12,13 @@ from scipy.stats import binom, hypergeom
 
 from robustify.base.arrays import Bools, Floats
 from robustify.items.answers import Answers
+from robustify.judging import judge
 from robustify.judging.accuracy import Credits, ScoredModel, score_model
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
+from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Facts, Parts, Rules, context
-from robustify.judging.judgement import judge
+from robustify.judging.context import Parts, Rules, context
 from robustify.judging.measures import MEASURES, MeasureInput
 from robustify.judging.measures import against_chance as judge_against_chance
 from robustify.judging.removal_effects import random_removal as judge_random_removal
@@ -33,7 +34,7 @@ from robustify.judging.stats.tests import (
     paired_difference,
     sign_flip,
 )
-from tests.support.contexts import made_up, parts_of
+from tests.support.contexts import parts_of
 from tests.support.fake_answers import bench, items_of, rows, text_rows
 from tests.support.rules import unanimous
 from tests.support.trees import in_trees, measured
@@ -70,7 +71,7 @@ def credit(*runs: tuple[float, int]) -> Floats:
 def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(asked, wanted, mode) -> None:
     b = bench(40, 2, seed=2)
     table = Answers.of([row for view in asked for row in text_rows(b, view=view, template="made-up-v1")])
-    assert context(table, Facts("m"), Rules(mode=wanted)).mode == mode
+    assert context(table, Facts("m"), Rules(mode=wanted)).asked.mode == mode
     held = item_index(table, b.ids)
     won = score_model(table, held, "v0", mode, ScreenRules()).credits
     assert (won["full"] is None) == ("cloze" in asked)
@@ -133,7 +134,7 @@ def test_where_removal_can_change_nothing_it_is_not_blamed() -> None:
 
 
 def table(found: Any, where: Parts, voters: tuple[str, ...] = ()) -> dict[str, Any]:
-    tree = pairs(made_up(list(found), voters, where), found, {})
+    tree = pairs(list(found), voters, where, found, {})
     assert tree is not None
     json.dumps(tree, allow_nan=False)
     return tree
@@ -173,7 +174,7 @@ def test_a_pair_with_a_voter_is_flagged_what_was_not_asked_is_null_and_a_lone_mo
     assert tree["a vs b"]["models"] == ["a", "b"]
     assert tree["a vs b"]["cloze_chars"] is None
     lone = {"a": {"full": ONE}, "b": {"full": None, "choices_only": TWO}}
-    assert pairs(made_up("ab", (), every), lone, {}) is pairs(made_up("", (), every), {}, {}) is None
+    assert pairs("ab", (), every, lone, {}) is pairs("", (), every, {}, {}) is None
 
 
 def coins(n: int, p: float, seed: int) -> Floats:

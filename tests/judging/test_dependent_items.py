@@ -11,10 +11,11 @@ from bench.simulate.dependent import plain
 from robustify.base.arrays import Ints
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
+from robustify.judging import judge
+from robustify.judging.asked_items import Facts
 from robustify.judging.audit.item_analysis import label_noise
 from robustify.judging.baselines.heuristics import credit_p, guess, rule_table
-from robustify.judging.context import Facts, Rules
-from robustify.judging.judgement import judge
+from robustify.judging.context import Rules
 from robustify.judging.measures import against_chance
 from robustify.judging.screen.consensus import chance
 from robustify.judging.screen.item_index import item_index, key_spread
@@ -172,11 +173,11 @@ def test_models_that_do_not_use_the_question_are_not_strong() -> None:
     )
     index = item_index(answers, [item.id for item in items])
     won = (np.arange(120) % 2 == 0).astype(float)
-    ctx = made_up("ab", parts=parts_of(np.ones(120)), answers=answers, index=index, full="full")
+    given = made_up("ab", answers=answers, index=index, full="full"), parts_of(np.ones(120))
     blind = {name: {"full": won, "choices_only": won} for name in "ab"}
-    assert label_noise(ctx, blind).strong == ()
+    assert label_noise(*given, blind).strong == ()
     unasked = {name: {"full": won, "choices_only": None} for name in "ab"}
-    assert label_noise(ctx, unasked).strong == ("a", "b")
+    assert label_noise(*given, unasked).strong == ("a", "b")
     worse = np.where(np.arange(120) < 90, 0.0, won)
     better = {name: {"full": won, "choices_only": worse} for name in "ab"}
-    assert label_noise(ctx, better).strong == ("a", "b")
+    assert label_noise(*given, better).strong == ("a", "b")

@@ -26,7 +26,8 @@ def of(
     ranking: Ranking, decision: FilterDecision, votes: Votes, items: list[Item] | None = None
 ) -> ItemEvidence:
     found = item_evidence(
-        SimpleNamespace(ranking=ranking, decision=decision, votes=votes, items=items, answers=Answers.of([]))
+        SimpleNamespace(items=items, answers=Answers.of([])),
+        SimpleNamespace(ranking=ranking, decision=decision, votes=votes),
     )
     assert found is not None
     return found

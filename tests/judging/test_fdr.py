@@ -8,9 +8,11 @@ import pytest
 from bench.simulate.dependent import DEPENDENT
 from robustify.items.answers import Answers
 from robustify.items.item import Item
+from robustify.judging import Judgement, judge
+from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Facts, Limits, Rules, context
-from robustify.judging.judgement import Judgement, excess_above_chance, judge
+from robustify.judging.context import Limits, Rules, context
+from robustify.judging.guardrails import excess_above_chance
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, UNDECIDED
 from robustify.report import render
@@ -119,19 +121,19 @@ def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
     b = bench(300, 2, s=0.3, agree=0.2, seed=3)
     answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
     ctx = context(answers, Facts("made-up"), Rules(FDR), items)
-    would, removed = ctx.screened.would, ctx.screened.outcome == FLAGGED
+    would, removed = ctx.screen.result.would, ctx.screen.result.outcome == FLAGGED
     assert (would.sum(axis=1) <= 1).all()
     assert (would[np.arange(300), b.key] == removed).all()
-    assert (ctx.screen(ctx.votes.without("v1"), FDR).outcome == FLAGGED).any()
+    assert (ctx.screen.by_rule(ctx.screen.votes.without("v1"), FDR).outcome == FLAGGED).any()
     stricter = FDR.model_copy(update={"fdr": 0.02})
-    assert (ctx.screen(ctx.votes, stricter).outcome == FLAGGED).sum() <= removed.sum()
+    assert (ctx.screen.by_rule(ctx.screen.votes, stricter).outcome == FLAGGED).sum() <= removed.sum()
 
 
 def test_nothing_to_rank_is_nothing_flagged() -> None:
     b = bench(60, 1, seed=9)
     table = Answers.of(rows(replace(b, picks=np.full_like(b.picks, -2)), rotations=False, bias=0.0))
     found = judge(table, Facts("ties"), Rules(FDR))
-    assert {v.verdict for v in found.verdicts} == {"undecided"}
+    assert {v.verdict for v in found.screen.verdicts} == {"undecided"}
 
 
 def test_options_that_nothing_tells_apart_are_kept() -> None:
@@ -164,15 +166,15 @@ def test_fewer_groups_than_a_cutoff_needs_hits_are_not_evaluated(
     items = items_of(bench(120, 2, s=0.5, seed=3), cue=True)
     some = [replace(item, group=f"p{n % groups}") for n, item in enumerate(items)]
     found = context(Answers.of([]), Facts("passages"), Rules(FDR.model_copy(update={"fdr": q})), some)
-    assert found.ranking.independent == groups
-    assert found.decision.cutoff.groups == (None if evaluated else groups)
+    assert found.screen.ranking.independent == groups
+    assert found.screen.decision.cutoff.groups == (None if evaluated else groups)
     if not evaluated:
-        assert {v.verdict for v in found.verdicts} == {"undecided"}
+        assert {v.verdict for v in found.screen.verdicts} == {"undecided"}
 
 
 def test_three_items_alone_are_no_passages() -> None:
     b = bench(3, 2, seed=3)
-    assert context(Answers.of(rows(b)), Facts("three"), Rules(FDR)).decision.cutoff.groups is None
+    assert context(Answers.of(rows(b)), Facts("three"), Rules(FDR)).screen.decision.cutoff.groups is None
 
 
 def test_items_that_look_parallel_are_not_evaluated_until_their_passage_is_named() -> None:
@@ -180,7 +182,7 @@ def test_items_that_look_parallel_are_not_evaluated_until_their_passage_is_named
     items, bare = (DEPENDENT[world](240, np.random.default_rng(0)).items for world in worlds)
     named = [replace(item, group=f"p{int(item.stem.split()[-1]) % 60}") for item in bare]
     found = [
-        context(Answers.of([]), Facts("translated"), Rules(FDR), some).decision
+        context(Answers.of([]), Facts("translated"), Rules(FDR), some).screen.decision
         for some in (items, bare, named)
     ]
     assert [one.cutoff.groups for one in found] == [None, 0, None], (

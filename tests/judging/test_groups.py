@@ -15,7 +15,7 @@ from robustify.base.arrays import Floats, Ints, group_numbers
 from robustify.items.answers import Answers, Asked, answer
 from robustify.judging.accuracy import calibration
 from robustify.judging.context import Limits
-from robustify.judging.judgement import guardrails, topic_collapse
+from robustify.judging.guardrails import guardrails, topic_collapse
 from robustify.judging.positions import stability
 from robustify.judging.removal_effects import divergence, mix_drift, random_removal, topics
 from robustify.judging.summary.result import Summary
@@ -77,7 +77,7 @@ def test_a_topic_that_lost_most_of_its_passages_halts_it() -> None:
     tree = filled(
         Summary, {"topics": found.tree(), "splits": {"all": 400, "kept": 310}, "screen": {"asked": 400}}
     )
-    assert not topic_collapse(Summary.model_validate(tree), Limits())[0]
+    assert not topic_collapse(Summary.model_validate(tree), Limits()).passed
 
 
 @pytest.mark.parametrize(("kept_as_one", "right_as_one"), [(1.0, 0.6), (0.3, 0.6), (0.3, 0.0)])

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from robustify.judging.context import Limits
-from robustify.judging.judgement import guardrails, run_state, trial_run
+from robustify.judging.guardrails import guardrails, run_state, trial_run
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Guardrail, Residual, State, Summary
 from robustify.report.printing import sentence

@@ -42,9 +42,9 @@ def judged(b: Bench, kept: Any = None, view: str = "full") -> tuple[AnalysedItem
     held = item_index(table, b.ids)
     found = {name: score_model(table, held, name, "letter", ScreenRules()).credits for name in b.voters}
     parts = parts_of(np.ones(len(b.key)) if kept is None else kept)
-    ctx = made_up(b.voters, parts=parts, answers=table, index=held, full="full")
-    analysed = item_analysis(ctx, found)
-    return analysed, label_noise(ctx, found, analysed)
+    asked = made_up(b.voters, answers=table, index=held, full="full")
+    analysed = item_analysis(asked, parts, found)
+    return analysed, label_noise(asked, parts, found, analysed)
 
 
 def test_keys_that_all_of_three_strong_models_contradict_are_planted_ones() -> None:

@@ -163,18 +163,18 @@ def test_the_part_of_the_summary_names_voters_and_leaves_out_items_that_are_not_
     b = bench(40, 2, seed=3)
     table = Answers.of([*rows(b, view="full", template="mmlu-v1"), *rows(b)])
     whole: Any = permutation(
-        made_up(("v0", "v1", "nobody"), ("v1",), answers=table, index=item_index(table, b.ids), full="full")
+        made_up(("v0", "v1", "nobody"), answers=table, index=item_index(table, b.ids), full="full"), ["v1"]
     )
     whole = whole["by_model"]
     assert list(whole) == ["v0", "v1"]
     assert (whole["v0"]["is_voter"], whole["v1"]["is_voter"]) == (False, True)
     assert whole["v0"]["rotations"]["n"] == 40
     part: Any = permutation(
-        made_up(["v0"], answers=table, index=item_index(table, b.ids[10:30]), full="full")
+        made_up(["v0"], answers=table, index=item_index(table, b.ids[10:30]), full="full"), []
     )["by_model"]
     assert part["v0"]["rotations"]["n"] == 20
     once = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False))
-    assert permutation(made_up(["v0"], answers=once, index=item_index(once, b.ids), full="full")) == {
+    assert permutation(made_up(["v0"], answers=once, index=item_index(once, b.ids), full="full"), []) == {
         "by_model": {"v0": None},
         "cloze_invariance": None,
     }

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustify.base.arrays import Bools
-from robustify.judging.screen.consensus import Chance, chance, screened
+from robustify.judging.screen.consensus import Chance, apply_rule, chance
 from robustify.judging.screen.item_index import key_shares, key_spread
 from robustify.judging.screening import flag_fields
 from robustify.judging.summary.screened import OffPosition, Screen
@@ -27,13 +27,13 @@ def said(found: Chance, level: float = 0.05) -> str:
 
 
 def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
-    clean = screened(votes_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS).chance()
+    clean = apply_rule(votes_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS).chance()
     assert "difference is not significant" in said(clean)
-    gamed = screened(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS).chance()
+    gamed = apply_rule(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS).chance()
     assert f"{gamed.flagged} of 300 items" in said(gamed)
     assert "excess over chance is" in said(replace(gamed, p=0.0137))
     assert "difference is not significant (p = 0.014, limit 0.005)" in said(replace(gamed, p=0.0137), 0.005)
-    one = screened(votes_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS).chance(np.zeros(300, dtype=np.int64))
+    one = apply_rule(votes_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS).chance(np.zeros(300, dtype=np.int64))
     assert "too few items or groups" in said(one)
     nothing: Bools = np.zeros((0, 4), dtype=bool)
     assert "Nothing was screened" in said(chance(nothing[:, 0], nothing, np.zeros(0, dtype=np.int64)))
@@ -42,7 +42,7 @@ def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
 def test_where_all_keys_are_at_one_place_the_sentence_says_so() -> None:
     b = bench(206, 3, s=0.4, options=(2,), seed=6)
     first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
-    found = screened(replace(votes_of(first), placed=True), UNANIMOUS).chance()
+    found = apply_rule(replace(votes_of(first), placed=True), UNANIMOUS).chance()
     assert said(found).startswith(
         f"{found.flagged} of 206 items were flagged; but the key is first in 100 % of the items"
     )

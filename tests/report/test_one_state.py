@@ -93,10 +93,10 @@ def test_every_place_prints_the_same_word_for_the_state_of_a_run(
 def test_items_are_robust_only_in_a_run_that_passed(
     made: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: State
 ) -> None:
-    from robustify.judging import judgement
+    from robustify.judging import guardrails
     from robustify.pipeline.steps import rejudge
 
-    monkeypatch.setattr(judgement, "run_state", lambda *_: (state, ()))
+    monkeypatch.setattr(guardrails, "run_state", lambda *_: (state, ()))
     run = rejudge(made, {}, tmp_path / "run")
     robust = run.folder / "robust.jsonl"
     assert robust.exists() == ("robust.jsonl" in run.manifest["files"]) == (state == "passed")

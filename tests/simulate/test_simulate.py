@@ -167,10 +167,12 @@ def test_the_interval_of_the_latent_rate_counts_copies_together() -> None:
     drawn = draw(sim)
     items, rules = drawn.items(), Rules(ScreenRules(criterion="unanimous"))
     ctx = context(drawn.answers(items), drawn.facts, rules, items)
-    source = [drawn.source[drawn.ids.index(name)] for name in ctx.index.items]
-    pairs = list(zip(ctx.groups.tolist(), source, strict=True))
-    assert len(set(pairs)) == len(set(source)) == len(set(ctx.groups.tolist())), "each group is an original's"
-    found, alone = screen(ctx).latent_shortcut_rate, ctx.screened.chance()
+    source = [drawn.source[drawn.ids.index(name)] for name in ctx.asked.index.items]
+    pairs = list(zip(ctx.asked.groups.tolist(), source, strict=True))
+    assert len(set(pairs)) == len(set(source)) == len(set(ctx.asked.groups.tolist())), (
+        "each group is an original's"
+    )
+    found, alone = screen(ctx).latent_shortcut_rate, ctx.screen.result.chance()
     assert found.value == pytest.approx(alone.latent)
     assert found.ci[1] - found.ci[0] > 1.4 * (alone.latent_ci[1] - alone.latent_ci[0])
 

@@ -1,4 +1,4 @@
-"""A context of made-up parts, for measures that need no more of it."""
+"""Made-up asked items and parts, for measures that need no more of them."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -6,20 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from robustify.judging.context import Context, Parts
+from robustify.judging.asked_items import AskedItems
+from robustify.judging.context import Parts
 
 
 class _MadeUp(SimpleNamespace):
-    first_rows = Context.first_rows
-    row_groups = Context.row_groups
+    first_rows = AskedItems.first_rows
+    row_groups = AskedItems.row_groups
 
 
-def made_up(names: Sequence[str], voters: Sequence[str] = (), parts: Parts | None = None, **more: Any) -> Any:
-    """Return what a measure reads of a context; `more`: answers, index, full and the like."""
-    known = parts or SimpleNamespace(groups=None)
-    return _MadeUp(
-        names=tuple(names), votes=SimpleNamespace(voters=voters), parts=known, groups=known.groups, **more
-    )
+def made_up(models: Sequence[str], groups: Any = None, **more: Any) -> Any:
+    """Return what a measure reads of the items that were asked; `more`: answers, index, full and the like."""
+    return _MadeUp(models=tuple(models), groups=groups, **more)
 
 
 def parts_of(kept: Any, cloze: Any = None, topic: Any = None, **more: Any) -> Parts:

@@ -11,7 +11,7 @@ import pytest
 
 from robustify.base.key_file import evaluator_key
 from robustify.items.views import Request
-from robustify.judging.judgement import Judgement
+from robustify.judging import Judgement
 from robustify.judging.summary.result import Summary
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
 from robustify.pipeline import steps

@@ -24,7 +24,7 @@ from robustify.judging.baselines.near_duplicates import (
 from robustify.judging.readers import READERS
 from robustify.judging.readers.chance import RidgeFits
 from robustify.judging.readers.reader_rows import ProbeSettings
-from robustify.judging.screen.consensus import Screened
+from robustify.judging.screen.consensus import ScreenResult
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.votes import KEPT
 from robustify.judging.stats.intervals import (
@@ -160,10 +160,10 @@ def all_answered(index: ItemIndex) -> Kept:
     return Kept(answered, index.key[answered], index.k[answered], would)
 
 
-def kept_by(screened: Screened) -> Kept:
+def kept_by(result: ScreenResult) -> Kept:
     """Return the items that a screening outcome keeps."""
-    votes, mask = screened.votes, np.asarray((screened.outcome == KEPT) & screened.measurable)
-    return Kept(mask, votes.key[mask], votes.k[mask], screened.would[mask])
+    votes, mask = result.votes, np.asarray((result.outcome == KEPT) & result.measurable)
+    return Kept(mask, votes.key[mask], votes.k[mask], result.would[mask])
 
 
 def audit_rate(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate:

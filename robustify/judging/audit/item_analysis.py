@@ -5,14 +5,15 @@ item, and stay vague with so few. Item response models are left to other tools (
 key is not proof of an error, because models share errors.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.judging.accuracy import Credits
-from robustify.judging.context import Context
+from robustify.judging.asked_items import AskedItems
+from robustify.judging.context import Parts
 from robustify.judging.measures import against_chance
 from robustify.judging.screen.votes import UNANSWERED, first_picks
 from robustify.judging.stats.intervals import interval, rate
@@ -44,13 +45,13 @@ class AnalysedItems:
     listed: Ints
 
 
-def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems | None:
+def item_analysis(asked: AskedItems, parts: Parts, credits: Mapping[str, Credits]) -> AnalysedItems | None:
     """Analyze each item by the models' answers to the full question. None if fewer than five models answered any item."""
-    index, credit_of = ctx.index, _full(credits)
+    index, credit_of = asked.index, _full(credits)
     picks_of = {
         name: picks
         for name in credit_of
-        if (picks := first_picks(ctx.answers, index, ctx.full, name)) is not None
+        if (picks := first_picks(asked.answers, index, asked.full, name)) is not None
     }
     if len(picks_of) < FEWEST:
         return None
@@ -65,7 +66,7 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
     half = len(order) // 2
     weaker, stronger = (_counts(picks[:, of], index.width) for of in (order[:half], order[half:]))
     options, rows = np.arange(index.width), np.arange(len(index))
-    group_of = np.repeat((rows if ctx.groups is None else ctx.groups)[:, None], index.width, axis=1)
+    group_of = np.repeat((rows if asked.groups is None else asked.groups)[:, None], index.width, axis=1)
     wrong = (options < index.k[:, None]) & (options != index.key[:, None]) & analysed[:, None]
     unpicked = wrong & (weaker + stronger == 0)
     difficulty = np.where(analysed, np.nansum(credit, axis=1) / np.maximum(n, 1), np.nan)
@@ -79,9 +80,9 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
         models=tuple(picks_of),
         n=int(analysed.sum()),
         kr20=_kr20(credit),
-        negative=Quantity.from_rate(rate(np.where(np.isnan(total), np.nan, total < 0), ctx.groups)),
+        negative=Quantity.from_rate(rate(np.where(np.isnan(total), np.nan, total < 0), asked.groups)),
         unpicked=Quantity.from_rate(rate(unpicked[wrong].astype(np.float64), group_of[wrong])),
-        misled=Quantity.from_rate(ctx.parts.rate(misled.astype(np.float64), analysed)),
+        misled=Quantity.from_rate(parts.rate(misled.astype(np.float64), analysed)),
         keys=keys,
     )
     columns: dict[str, Iterable[object]] = {
@@ -100,7 +101,7 @@ def item_analysis(ctx: Context, credits: Mapping[str, Credits]) -> AnalysedItems
 
 
 def label_noise(
-    ctx: Context, credits: Mapping[str, Credits], analysed: AnalysedItems | None = None
+    asked: AskedItems, parts: Parts, credits: Mapping[str, Credits], analysed: AnalysedItems | None = None
 ) -> LabelNoise | None:
     """Return the keys that may be wrong, or None if no model was asked the full question.
 
@@ -111,53 +112,55 @@ def label_noise(
     many or more. It is a lower bound, because models share errors. Exchangeable keys do not apply, because strong models
     know most keys.
     """
-    index, full = ctx.index, _full(credits)
+    index, full = asked.index, _full(credits)
     if not full:
         return None
-    strong = tuple(name for name in full if _is_strong(ctx, credits[name]))
+    strong = tuple(name for name in full if _is_strong(asked.index.k, parts, credits[name]))
     if analysed is not None:
         keys = analysed.part.keys
         if (keys.precision.value or 0.0) < LEAST_PRECISION:
             vague = Reason.of("vague_list", precision=keys.precision.value, planted=keys.planted)
             return LabelNoise(strong=strong, reason=vague)
-        return _found(ctx, strong, analysed.is_analysed, analysed.listed)
+        return _noise(asked.index.items, parts, strong, analysed.is_analysed, analysed.listed)
     if len(strong) < FEWEST_STRONG:
         few = Reason.of("few_strong_models", strong=len(strong), asked=len(full))
         return LabelNoise(strong=strong, reason=few)
-    all_picks = (first_picks(ctx.answers, index, ctx.full, name) for name in strong)
+    all_picks = (first_picks(asked.answers, index, asked.full, name) for name in strong)
     picks = np.column_stack([pick for pick in all_picks if pick is not None])
     answered = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = answered & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
     flagged = np.flatnonzero(wrong & (picks == picks[:, :1]).all(axis=1))
-    agreeing, units = (index.k[wrong] - 1.0) ** (1 - len(strong)), ctx.parts.groups_of(wrong)
+    agreeing, units = (index.k[wrong] - 1.0) ** (1 - len(strong)), parts.groups_of(wrong)
     chance = {
         "all_wrong": int(np.count_nonzero(wrong)),
         "expected": float(agreeing.sum()),
         "p": upper_tail(poisson_binomial(agreeing, units), len(flagged)),
     }
-    return _found(ctx, strong, answered, flagged).model_copy(update=chance)
+    return _noise(asked.index.items, parts, strong, answered, flagged).model_copy(update=chance)
 
 
-def _is_strong(ctx: Context, credits: Credits) -> bool:
+def _is_strong(k: Ints, parts: Parts, credits: Credits) -> bool:
     """Return whether a model is significantly better with the question than chance, and than without the question."""
-    full, blind, asked = credits["full"], credits.get("choices_only"), ctx.index.k > 0
+    full, blind, was_asked = credits["full"], credits.get("choices_only"), k > 0
     if full is None:
         return False
-    score = against_chance(full[asked], ctx.index.k[asked], ctx.parts.groups_of(asked))
+    score = against_chance(full[was_asked], k[was_asked], parts.groups_of(was_asked))
     if score.value is None or score.ci is None or score.ci[0] <= (score.chance or 0.0):
         return False
     if blind is None:
         return True
-    gain = paired_difference(full, blind, ctx.groups)
+    gain = paired_difference(full, blind, parts.groups)
     return gain.ci is not None and gain.ci[0] > 0
 
 
-def _found(ctx: Context, strong: tuple[str, ...], answered: Bools, listed: Ints) -> LabelNoise:
+def _noise(
+    items: Sequence[str], parts: Parts, strong: tuple[str, ...], answered: Bools, listed: Ints
+) -> LabelNoise:
     """Summarize the `listed` keys to check. Among the items `answered` (n,), give their share of kept and flagged items."""
     flagged = np.isin(np.arange(len(answered)), listed).astype(np.float64)
     overall, kept, removed = (
-        Quantity.from_rate(ctx.parts.rate(flagged, answered & split))
-        for split in (True, ctx.parts.kept, ctx.parts.flagged)
+        Quantity.from_rate(parts.rate(flagged, answered & split))
+        for split in (True, parts.kept, parts.flagged)
     )
     return LabelNoise(
         strong=strong,
@@ -165,7 +168,7 @@ def _found(ctx: Context, strong: tuple[str, ...], answered: Bools, listed: Ints)
         flagged=overall,
         in_kept=kept,
         in_flagged=removed,
-        items=tuple(ctx.index.items[i] for i in listed[:LISTED].tolist()),
+        items=tuple(items[i] for i in listed[:LISTED].tolist()),
     )
 
 

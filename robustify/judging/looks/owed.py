@@ -7,10 +7,13 @@ import numpy as np
 
 from robustify.items.answers import Block
 from robustify.items.scoring import VIEW_OF, Mode
+from robustify.items.views import Hidden
+from robustify.judging.asked_items import AskedItems
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
-from robustify.judging.context import Context
+from robustify.judging.context import Rules
 from robustify.judging.looks.estimate import Estimate, estimates, no_looks
 from robustify.judging.looks.standardized import TIED, UNREAD, PickRows, ReadOptions, beats_chance
+from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.ranking import OptionScores, Ranker
 from robustify.judging.screen.votes import first_block
@@ -20,40 +23,40 @@ MOST_REDRAWN = 5_000
 """Most items of the placebo. With more, it takes groups of items in the order of their contents."""
 
 
-def looks_of(ctx: Context) -> dict[str, Estimate]:
+def looks_of(asked: AskedItems, ranker: Ranker, rules: Rules) -> dict[str, Estimate]:
     """Estimate the looks of each model that was asked the full question, on the items with a known key. `influence` is by
     item of the run (n,), 0 for the others."""
-    blocks = {name: first_block(ctx.answers, ctx.full, name) for name in ctx.names}
+    blocks = {name: first_block(asked.answers, asked.full, name) for name in asked.models}
     blocks = {name: block for name, block in blocks.items() if len(block)}
-    reader = ctx.ranker.by_options() if blocks else None
+    reader = ranker.by_options() if blocks else None
     if reader is None:
-        reason = Reason.of("looks_no_texts" if ctx.items is None else "looks_few_items", n=len(ctx.index))
-        return {name: _unread(ctx, block, reason) for name, block in blocks.items()}
-    run = _Run(ctx, reader)
+        reason = Reason.of("looks_no_texts" if asked.items is None else "looks_few_items", n=len(asked.index))
+        return {name: _unread(len(asked.index), block, reason) for name, block in blocks.items()}
+    run = _Run(asked, reader)
     rows_of = {name: run.rows(block) for name, block in blocks.items()}
-    blind = {name: run.rows(_without_question(ctx, name)) for name in blocks}
+    blind = {name: run.rows(_without_question(asked, name, rules.hidden)) for name in blocks}
     blind = {name: rows for name, rows in blind.items() if len(rows.item)}
     looks = {name: run.spread(estimate) for name, estimate in estimates(run.options, rows_of, blind).items()}
     # A placebo costs as much as the reader, so it is fitted only if its result matters.
     if any(estimate.part.state != "cannot tell" for estimate in looks.values()):
-        above, accuracy, chance = placebo(ctx)
+        above, accuracy, chance = placebo(asked, rules.probe)
         if above:
             reason = Reason.of("looks_reader_saw_items", value=accuracy, chance=chance)
-            return {name: _unread(ctx, block, reason) for name, block in blocks.items()}
+            return {name: _unread(len(asked.index), block, reason) for name, block in blocks.items()}
     return looks
 
 
-def placebo(ctx: Context) -> tuple[bool, float, float]:
+def placebo(asked: AskedItems, probe: ProbeSettings) -> tuple[bool, float, float]:
     """Fit the reader to keys that are redrawn by a hash of their texts, and return whether it beats chance, its accuracy,
     and chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
-    if ctx.items is None:
+    if asked.items is None:
         raise ValueError("the placebo reads the texts of options, which are unknown")
-    content, groups = content_hashes(ctx.items), ctx.groups
+    content, groups = content_hashes(asked.items), asked.groups
     group = np.arange(len(content)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first = np.full(int(group.max(initial=-1)) + 1, np.inf)
     np.minimum.at(first, group, content)
     drawn = np.sort(np.lexsort((content, first[group]))[:MOST_REDRAWN])
-    items = [ctx.items[row] for row in drawn.tolist()]
+    items = [asked.items[row] for row in drawn.tolist()]
     k = np.array([item.k for item in items], dtype=np.int16)
     key = np.array(
         [
@@ -62,45 +65,45 @@ def placebo(ctx: Context) -> tuple[bool, float, float]:
         ],
         dtype=np.int16,
     )
-    unasked = np.full(len(ctx.index.index_of), -1, dtype=np.int32)
+    unasked = np.full(len(asked.index.index_of), -1, dtype=np.int32)
     index = ItemIndex(tuple(item.id for item in items), key, k, unasked)
-    redrawn = Ranker(ctx.answers, index, items, ctx.rules.probe, ctx.facts.groups).by_options()
+    redrawn = Ranker(asked.answers, index, items, probe, asked.facts.groups).by_options()
     if redrawn is None:
         return False, float((1 / k).mean()), float((1 / k).mean())
     return beats_chance(redrawn.logits, redrawn.mask, key, group[drawn])
 
 
-def _without_question(ctx: Context, name: str) -> Block:
+def _without_question(asked: AskedItems, name: str, hidden: Hidden) -> Block:
     """Return a model's rows without the question, in the mode of the full question if it was asked so. The block is empty
     if the model was not asked, or saw more than the options."""
-    modes: tuple[Mode, ...] = (ctx.mode, "text" if ctx.mode == "letter" else "letter")
-    blocks = [first_block(ctx.answers, VIEW_OF[mode], name) for mode in modes]
-    if ctx.rules.hidden != "question":
+    modes: tuple[Mode, ...] = (asked.mode, "text" if asked.mode == "letter" else "letter")
+    blocks = [first_block(asked.answers, VIEW_OF[mode], name) for mode in modes]
+    if hidden != "question":
         return blocks[0].where(np.zeros(len(blocks[0]), dtype=bool))
     return next((block for block in blocks if len(block)), blocks[0])
 
 
-def _unread(ctx: Context, block: Block, reason: Reason) -> Estimate:
+def _unread(n_items: int, block: Block, reason: Reason) -> Estimate:
     """Return the looks of a model if there is no reader."""
     part = no_looks(reason, int(np.count_nonzero(block.correct == 0)), int(np.count_nonzero(block.pick < 0)))
-    return Estimate(part, np.zeros(len(ctx.index)))
+    return Estimate(part, np.zeros(n_items))
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
     """Items of a run with a known key, as its reader sees them."""
 
-    ctx: Context
+    asked: AskedItems
     reader: OptionScores
 
     @cached_property
     def options(self) -> ReadOptions:
         """Options of the items with a known key."""
-        keyed, groups = self.reader.is_keyed, self.ctx.groups
+        keyed, groups = self.reader.is_keyed, self.asked.groups
         return ReadOptions.from_logits(
             self.reader.logits[keyed],
             self.reader.mask[keyed],
-            self.ctx.index.key[keyed],
+            self.asked.index.key[keyed],
             None if groups is None else groups[keyed],
         )
 
@@ -108,7 +111,7 @@ class _Run:
         """Return the rows of a block that belong to these items, with the picks in the benchmark's order."""
         keyed = self.reader.is_keyed
         place = np.append(np.where(keyed, np.cumsum(keyed) - 1, -1), -1)
-        item = place[self.ctx.index.index_of[block.item]]
+        item = place[self.asked.index.index_of[block.item]]
         block, item = block.where(item >= 0), item[item >= 0]
         order = block.order[:, : self.options.mask.shape[1]]
         position = np.full((len(item), self.options.mask.shape[1]), -1)
@@ -119,6 +122,6 @@ class _Run:
 
     def spread(self, estimate: Estimate) -> Estimate:
         """Return an estimate with the influence of each item of the run."""
-        influence = np.zeros(len(self.ctx.index))
+        influence = np.zeros(len(self.asked.index))
         influence[self.reader.is_keyed] = estimate.influence
         return replace(estimate, influence=influence)

@@ -259,7 +259,7 @@ class Verdicts:
 
 
 @dataclass(frozen=True, eq=False)
-class Screened:
+class ScreenResult:
     """Outcome of one screening rule, computed for each option of each item as if that option were the key. `right` (n, K)
     counts votes, and `missing` (n,) absent ones, of `voters`. `options` (n, K) exist. `would` (n, K) marks those for
     which the available answers would flag the item, and `open` (n, K) those for which only missing answers still could.
@@ -329,7 +329,7 @@ class Screened:
         return replace(by_keys, by_position=by_position, key_position=off_position)
 
 
-def screened(votes: Votes, rules: ScreenRules, by_ranking: FilterDecision | None = None) -> Screened:
+def apply_rule(votes: Votes, rules: ScreenRules, by_ranking: FilterDecision | None = None) -> ScreenResult:
     """Screen the items by a voting rule, or with `criterion: fdr` by the decision `by_ranking`. Raise
     `UsageError` if the criterion needs a different number of voters than voted or were left out since."""
     n, m, width = votes.best.shape
@@ -347,7 +347,7 @@ def screened(votes: Votes, rules: ScreenRules, by_ranking: FilterDecision | None
         would = np.asarray(right >= needed)
         is_open = np.ones_like(would) if m == 0 else ~would & (right + missing[:, None] >= needed)
     exists = options < votes.k[:, None]
-    return Screened(votes, rules, right, missing, exists, would & exists, is_open & exists, m, by_ranking)
+    return ScreenResult(votes, rules, right, missing, exists, would & exists, is_open & exists, m, by_ranking)
 
 
 def d4_votes(

@@ -9,10 +9,12 @@ import pytest
 from robustify.items.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.items.item import Item
 from robustify.items.orders import own, rotations
+from robustify.judging import Judgement, judge
+from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Facts, Rules, context
-from robustify.judging.judgement import Judgement, judge
+from robustify.judging.context import Context, Rules, context
 from robustify.judging.looks import owed
+from robustify.judging.looks.estimate import Estimate
 from robustify.judging.measures import LOOKS
 from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.result import read
@@ -91,7 +93,11 @@ def judged(items: Sequence[Item], rows: Sequence[Answer], *, texts: bool = True)
 def estimated(items: Sequence[Item], rows: Sequence[Answer], rules: Rules | None = None) -> Looks:
     """Looks of the model `m`, without the rest of a judgement."""
     answers = Answers.concat([guess(items), Answers.of(rows)])
-    return owed.looks_of(context(answers, Facts("made up"), rules or Rules(), items))["m"].part
+    return looks_of(context(answers, Facts("made up"), rules or Rules(), items))["m"].part
+
+
+def looks_of(ctx: Context) -> dict[str, Estimate]:
+    return owed.looks_of(ctx.asked, ctx.screen.ranker, ctx.rules)
 
 
 def looks(judgement: Judgement, name: str = "m") -> Looks:
@@ -165,13 +171,13 @@ def test_without_texts_or_with_few_items_a_run_cannot_tell(items: list[Item]) ->
 
 
 def test_the_reader_of_options_depends_on_no_model(items: list[Item]) -> None:
-    alone = context(guess(items), Facts("made up"), Rules(), items).ranker.by_options()
+    alone = context(guess(items), Facts("made up"), Rules(), items).screen.ranker.by_options()
     rows = [
         *panel_of(items, "full", follows=1.0),
         *answers_of(items, "v", "choices_only", knows=0.5, follows=1.0),
     ]
     with_voter = context(Answers.concat([guess(items), Answers.of(rows)]), Facts("made up"), Rules(), items)
-    np.testing.assert_array_equal(with_voter.ranker.by_options().logits, alone.logits)
+    np.testing.assert_array_equal(with_voter.screen.ranker.by_options().logits, alone.logits)
 
 
 def test_a_reader_that_saw_the_items_refuses_every_number(
@@ -183,12 +189,12 @@ def test_a_reader_that_saw_the_items_refuses_every_number(
         Rules(),
         items,
     )
-    above, accuracy, chance = owed.placebo(ctx)
+    above, accuracy, chance = owed.placebo(ctx.asked, ctx.rules.probe)
     assert (above, chance) == (False, 0.25)
     assert 0.2 < accuracy < 0.3
     monkeypatch.setattr(owed, "MOST_REDRAWN", 300)
-    assert owed.placebo(ctx)[1] != accuracy
-    assert not owed.placebo(ctx)[0]
+    assert owed.placebo(ctx.asked, ctx.rules.probe)[1] != accuracy
+    assert not owed.placebo(ctx.asked, ctx.rules.probe)[0]
 
     class InSample(owed.Ranker):
         def by_options(self) -> owed.OptionScores | None:
@@ -197,7 +203,7 @@ def test_a_reader_that_saw_the_items_refuses_every_number(
             return replace(found, logits=found.logits + is_key)
 
     monkeypatch.setattr(owed, "Ranker", InSample)
-    found = owed.looks_of(ctx)
+    found = looks_of(ctx)
     assert {estimate.part.reason.code for estimate in found.values()} == {"looks_reader_saw_items"}
     assert {estimate.part.value for estimate in found.values()} == {None}
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from robustify.judging.screen.consensus import Chance, chance, false_share, screened
+from robustify.judging.screen.consensus import Chance, apply_rule, chance, false_share
 from robustify.judging.screen.item_index import key_spread
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import independence, voter_agreement
@@ -25,7 +25,7 @@ def significant(measured: Chance, level: float = LEVEL) -> bool:
 
 
 def measure(b: Bench, rules: ScreenRules = UNANIMOUS, groups: Ints | None = None) -> Chance:
-    return screened(votes_of(b), rules).chance(groups)
+    return apply_rule(votes_of(b), rules).chance(groups)
 
 
 def test_the_false_share_counts_decoys_and_admits_what_it_did_not_see() -> None:
@@ -57,7 +57,7 @@ def test_the_p_value_is_that_of_keys_drawn_again() -> None:
     b = bench(120, 2, s=0.03, agree=0.7, seed=10)
     measured = measure(b)
     rng = np.random.default_rng(1)
-    would = screened(votes_of(b), UNANIMOUS).would
+    would = apply_rule(votes_of(b), UNANIMOUS).would
     drawn = np.array([would[np.arange(120), rng.integers(0, b.k)].sum() for _ in range(20_000)])
     assert measured.p == pytest.approx(float(np.mean(drawn >= measured.flagged)), abs=0.012)
     assert 0.001 < measured.p < 0.9, "a p that could not be wrong tests nothing"
@@ -81,11 +81,11 @@ def test_where_none_is_flagged_the_latent_rate_has_an_upper_bound() -> None:
 
 def test_too_few_groups_give_no_interval_and_nothing_is_significant() -> None:
     b = votes_of(bench(300, 2, s=0.4, seed=3))
-    one = screened(b, UNANIMOUS).chance(np.zeros(300, dtype=np.int64))
+    one = apply_rule(b, UNANIMOUS).chance(np.zeros(300, dtype=np.int64))
     assert (one.excess_ci, one.latent_ci, significant(one)) == (None, None, False)
-    assert one.excess == screened(b, UNANIMOUS).chance().excess
-    assert screened(b, UNANIMOUS).chance(np.arange(300) % 9).excess_ci is None
-    assert screened(b, UNANIMOUS).chance(np.arange(300) % 10).excess_ci is not None
+    assert one.excess == apply_rule(b, UNANIMOUS).chance().excess
+    assert apply_rule(b, UNANIMOUS).chance(np.arange(300) % 9).excess_ci is None
+    assert apply_rule(b, UNANIMOUS).chance(np.arange(300) % 10).excess_ci is not None
 
 
 def test_items_that_share_a_passage_widen_the_interval() -> None:
@@ -118,7 +118,7 @@ FIRST, LIKED = (0.5, 0.2, 0.2, 0.1, 0.05), (0.6, 0.2, 0.1, 0.1, 0.3)
 
 def seen(b: Bench, rules: ScreenRules = UNANIMOUS) -> Chance:
     """Measured as if every voter had seen each choice at its own place."""
-    measured = screened(replace(votes_of(b), placed=True), rules).chance()
+    measured = apply_rule(replace(votes_of(b), placed=True), rules).chance()
     assert measured.by_position is not None
     return measured
 
@@ -138,7 +138,7 @@ def test_a_voter_that_always_answers_first_earns_flags_by_place_and_no_more() ->
 def test_the_expected_number_by_place_is_that_of_the_permuted_keys() -> None:
     b = placed_bench(200, 3, keys=FIRST, liking=LIKED, s=0.1, agree=0.6, options=(3, 4), seed=4)
     measured = seen(b, MAJORITY).by_position
-    would = screened(votes_of(b), MAJORITY).would
+    would = apply_rule(votes_of(b), MAJORITY).would
     rng, drawn = np.random.default_rng(0), []
     for _ in range(4000):
         permuted = b.key.copy()

@@ -14,7 +14,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.items import orders
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.scoring import TextNorm
-from robustify.judging.screen.consensus import Chance, d4_votes, screened
+from robustify.judging.screen.consensus import Chance, apply_rule, d4_votes
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules, same_model
 from robustify.judging.screen.votes import TIED, UNANSWERED
@@ -39,7 +39,7 @@ def of_d4(answers: Answers, b: Bench) -> tuple[Chance, str] | None:
     index = item_index(answers, b.ids)
     votes = replace(votes_of(b), rotations=1)
     found = d4_votes(answers, votes, ScreenRules(mode="text"), index)
-    return None if found is None else (screened(found[1], found[0]).chance(), found[1].template)
+    return None if found is None else (apply_rule(found[1], found[0]).chance(), found[1].template)
 
 
 def picked(rows: Iterable[Answer], rules: ScreenRules, ids: Sequence[str]) -> list[list[int]]:
@@ -47,7 +47,7 @@ def picked(rows: Iterable[Answer], rules: ScreenRules, ids: Sequence[str]) -> li
 
 
 def words(b: Bench, rules: ScreenRules) -> list[str]:
-    return [v.verdict for v in screened(votes_of(b), rules).verdicts()]
+    return [v.verdict for v in apply_rule(votes_of(b), rules).verdicts()]
 
 
 S, R, U = "flagged", "kept", "undecided"
@@ -76,22 +76,22 @@ def test_right_votes_decide_and_a_missing_one_leaves_undecided_only_what_it_coul
     picks: list[list[int]], rules: ScreenRules, expected: list[str]
 ) -> None:
     assert words(voted(picks), rules) == expected
-    assert screened(votes_of(voted(picks)), rules).measurable.any() == any(picks)
+    assert apply_rule(votes_of(voted(picks)), rules).measurable.any() == any(picks)
 
 
 def test_a_verdict_says_how_many_voters_were_right_and_how_many_silent() -> None:
-    said = screened(votes_of(voted(ONE_SILENT)), unanimous()).verdicts()
+    said = apply_rule(votes_of(voted(ONE_SILENT)), unanimous()).verdicts()
     assert said[0].reason == "2 of 3 voters right, 1 of 3 unanswered"
     assert (said[0].votes, said[0].of) == (2, 3)
-    counted = screened(votes_of(voted([[0, 0, 0], [0, 1, 0], [1, 2, 3]])), OF_3[1]).verdicts()
+    counted = apply_rule(votes_of(voted([[0, 0, 0], [0, 1, 0], [1, 2, 3]])), OF_3[1]).verdicts()
     assert [v.reason for v in counted] == [f"{n} of 3 voters right" for n in (3, 2, 0)]
 
 
 def test_an_item_whose_key_is_not_known_is_undecided_and_no_flag() -> None:
     votes = replace(votes_of(voted([[0, 0], [0, 0], [0, 0], [1, 1]])), key=np.array([-1, 0, 0, 0]))
-    assert screened(votes, unanimous()).outcome.tolist() == [-1, 1, 1, 0]
-    assert [v.votes for v in screened(votes, unanimous()).verdicts()] == [0, 2, 2, 0]
-    assert screened(votes, unanimous()).chance().flagged == 2
+    assert apply_rule(votes, unanimous()).outcome.tolist() == [-1, 1, 1, 0]
+    assert [v.votes for v in apply_rule(votes, unanimous()).verdicts()] == [0, 2, 2, 0]
+    assert apply_rule(votes, unanimous()).chance().flagged == 2
 
 
 Case = tuple[list[list[int]], int, Criterion, int]
@@ -194,19 +194,19 @@ def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said
 def test_k_of_n_for_another_number_of_voters_is_refused_by_both_numbers() -> None:
     votes = votes_of(voted([[0, 0]]))
     with pytest.raises(UsageError, match=r"number of voters \(2\)\. Use k-of-2, or name 3") as refused:
-        screened(votes, OF_3[1]).verdicts()
+        apply_rule(votes, OF_3[1]).verdicts()
     assert refused.value.exit_code == 2
     with pytest.raises(UsageError, match=r"number of voters \(1\)"):
-        screened(votes_of(voted([[0]])), OF_3[1])
+        apply_rule(votes_of(voted([[0]])), OF_3[1])
     assert words(voted([[], []]), OF_3[1]) == ["undecided", "undecided"]
 
 
 def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
     votes = votes_of(voted([[0, 0, 1], [0, 1, 0], [1, 0, 0]]))
     two = votes.without("v2")
-    assert screened(two, OF_3[1]).outcome.tolist() == [1, 0, 0]
-    assert screened(two, OF_3[0]).outcome.tolist() == [1, 1, 1]
-    assert screened(two, OF_3[2]).outcome.tolist() == screened(two, unanimous()).outcome.tolist()
+    assert apply_rule(two, OF_3[1]).outcome.tolist() == [1, 0, 0]
+    assert apply_rule(two, OF_3[0]).outcome.tolist() == [1, 1, 1]
+    assert apply_rule(two, OF_3[2]).outcome.tolist() == apply_rule(two, unanimous()).outcome.tolist()
 
 
 # Rotations
@@ -247,7 +247,7 @@ def test_a_score_that_is_no_finite_number_is_no_answer(bad: float, mode: Literal
     table = Answers.of([replace(row, scores=scores), replace(row, item="y")])
     votes = collect_votes(table, unanimous(mode=mode), ["x", "y"])
     assert votes.pick.tolist() == [[UNANSWERED], [0]]
-    assert [v.verdict for v in screened(votes, unanimous(mode=mode)).verdicts()] == ["undecided", "flagged"]
+    assert [v.verdict for v in apply_rule(votes, unanimous(mode=mode)).verdicts()] == ["undecided", "flagged"]
 
 
 def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None:

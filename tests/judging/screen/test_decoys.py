@@ -9,7 +9,8 @@ from scipy.special import expit, logit
 from bench.simulate.dependent import DEPENDENT, LATER, UNSEEN
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers
-from robustify.judging.context import Facts, Rules, context
+from robustify.judging.asked_items import Facts
+from robustify.judging.context import Rules, context
 from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import (
     Cutoff,
@@ -119,18 +120,18 @@ def test_the_size_of_families_is_found(world: str, least: float, most: float) ->
     found = []
     for seed in range(3):
         items = (DEPENDENT | LATER)[world](240, np.random.default_rng(seed)).items
-        found.append(context(Answers.of([]), Facts("made up"), Rules(), items).decision.cutoff.margin)
+        found.append(context(Answers.of([]), Facts("made up"), Rules(), items).screen.decision.cutoff.margin)
     assert least <= np.mean(found) <= most
 
 
 def test_translations_that_nothing_pairs_have_a_margin_of_their_alphabets() -> None:
     items = LATER[UNSEEN](240, np.random.default_rng(0)).items
-    assert context(Answers.of([]), Facts("made up"), Rules(), items).decision.cutoff.margin == pytest.approx(
-        4, abs=0.2
-    )
+    assert context(
+        Answers.of([]), Facts("made up"), Rules(), items
+    ).screen.decision.cutoff.margin == pytest.approx(4, abs=0.2)
     declared = [replace(item, group=f"g{n}") for n, item in enumerate(items[:120])]
     twice = declared + [replace(item, id=f"{item.id}b") for item in declared]
-    assert context(Answers.of([]), Facts("made up"), Rules(), twice).ranking.unpaired == 1
+    assert context(Answers.of([]), Facts("made up"), Rules(), twice).screen.ranking.unpaired == 1
 
 
 def test_the_interval_by_hand() -> None:

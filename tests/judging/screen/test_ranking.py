@@ -11,10 +11,11 @@ from robustify.base.arrays import Ints, tied_best
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.items.scoring import picks
+from robustify.judging import judge
+from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.baselines.features import NAMES
-from robustify.judging.context import Facts, Rules, context
-from robustify.judging.judgement import judge
+from robustify.judging.context import Rules, context
 from robustify.judging.screen.certainty import fitted_certainty, top_options
 from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
@@ -75,7 +76,9 @@ def test_a_cue_that_one_topic_turns_round_is_found_in_the_other() -> None:
     found, false, planted = 0, 0, 0
     for seed in range(2):
         made = DEPENDENT["a cue that one topic turns round"](360, np.random.default_rng([seed, 5]))
-        flagged = context(Answers.of([]), Facts("made up"), Rules(), made.items).decision.outcome == FLAGGED
+        flagged = (
+            context(Answers.of([]), Facts("made up"), Rules(), made.items).screen.decision.outcome == FLAGGED
+        )
         planted += int((~made.clean).sum())
         found += int((flagged & ~made.clean).sum())
         false += int((flagged & made.clean).sum())
