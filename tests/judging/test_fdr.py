@@ -61,8 +61,7 @@ def test_the_check_counts_every_flagged_item_where_copies_share_a_hit(cued: tupl
     summary = cued[1].summary
     one_more = summary.splits.model_copy(update={"flagged": summary.splits.flagged + 1})
     check = excess_above_chance(summary.model_copy(update={"splits": one_more}), Limits())
-    assert isinstance(check, tuple)
-    assert check[3].params["hits"] == one_more.flagged
+    assert check.reason.params["hits"] == one_more.flagged
 
 
 def test_without_shortcuts_nothing_is_flagged_which_is_no_failure() -> None:
