@@ -76,6 +76,21 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none
 
 
 @dataclass(frozen=True, repr=False)
+class EvidenceTable:
+    """Columns by item (n,) that `verdicts.csv` and `evidence.jsonl` share. `pick` is negative if there is none, and what is
+    unknown is NaN."""
+
+    pick: Ints
+    p_pick: Floats
+    chance: Floats
+    posterior: Floats
+    p_shortcut: Floats
+    picked_by: tuple[tuple[str, ...], ...]
+    cue: tuple[CueCode, ...]
+    p_key: Floats
+
+
+@dataclass(frozen=True, repr=False)
 class ItemEvidence:
     """Evidence on each item: its rank without the question, the filter's decision, the votes, and the cues. `carried`
     (n, c) is each cue's contribution to the pick's logit, relative to the mean of the options, and `features` has
@@ -88,6 +103,13 @@ class ItemEvidence:
     carried: Floats
     features: Mapping[str, Floats]
     likeness: Mapping[str, Floats] = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> EvidenceTable:
+        """What the run's files say of each item, built once."""
+        ranking, decision = self.ranking, self.decision
+        shares = ranking.p_pick, ranking.null, decision.posterior, decision.shortcut
+        return EvidenceTable(ranking.top, *shares, self.picked_by, self.leading, ranking.p_key)
 
     @property
     def inferred(self) -> Floats:

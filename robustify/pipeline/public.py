@@ -4,7 +4,7 @@ import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from robustify.export.writing import Heading
 from robustify.items.item import Item
 from robustify.judging import Judgement
 from robustify.judging.cloze import cloze_labels
-from robustify.judging.evidence import ItemEvidence
+from robustify.judging.evidence import EvidenceTable, ItemEvidence
 from robustify.judging.screen.screen_rules import FDR
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput, judged, public_manifest
@@ -188,13 +188,14 @@ def _each(values: npt.NDArray[Any]) -> Iterator[Any]:
         yield from values[start : start + ROWS].tolist()
 
 
-def _evidence(found: ItemEvidence | None, n: int) -> dict[str, Iterable[object]]:
+def _evidence(evidence: ItemEvidence | None, n: int) -> dict[str, Iterable[object]]:
     """Return the evidence as columns by item, such as the pick, its probability, and the leading cue."""
-    names = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
-    if found is None:
+    names = [column.name for column in fields(EvidenceTable)]
+    if evidence is None:
         return dict.fromkeys(names, [""] * n)
-    joined = {voters: neutral("; ".join(voters)) for voters in set(found.picked_by)}
-    by = map(joined.__getitem__, found.picked_by)
-    picks = (pick if pick >= 0 else "" for pick in _each(found.ranking.top))
-    shares = (found.ranking.p_pick, found.ranking.null, found.decision.posterior, found.decision.shortcut)
-    return dict(zip(names, (picks, *shares, by, found.leading, found.ranking.p_key), strict=True))
+    table = evidence.table
+    spelled = {voters: neutral("; ".join(voters)) for voters in set(table.picked_by)}
+    return {name: getattr(table, name) for name in names} | {
+        "pick": (pick if pick >= 0 else "" for pick in _each(table.pick)),
+        "picked_by": map(spelled.__getitem__, table.picked_by),
+    }

@@ -38,13 +38,15 @@ def evidence_rows(
 ) -> Iterator[Row]:
     """Yield one row of `evidence.jsonl` per item, in the order of the run. The fields are described in docs/files.md."""
     adds, features = _rounded(evidence.carried), {name: _rounded(x) for name, x in evidence.features.items()}
-    ranking, decision, votes = evidence.ranking, evidence.decision, evidence.votes
-    p_pick, chance, p_key = map(_rounded, (ranking.p_pick, ranking.null, ranking.p_key))
-    posterior, shortcut = _rounded(decision.posterior), _rounded(decision.shortcut)
+    ranking, votes, table = evidence.ranking, evidence.votes, evidence.table
+    shares = {
+        name: _rounded(getattr(table, name)) for name in ("p_pick", "chance", "posterior", "p_shortcut")
+    }
+    p_key = _rounded(table.p_key)
     likeness = {kind: _rounded(like) for kind, like in evidence.likeness.items()}
     inferred = _rounded(evidence.inferred) if likeness else []
     words = KeyWords(items, ranking.group) if "words" in evidence.cues else None
-    picks, named, voted = ranking.top.tolist(), evidence.named.tolist(), votes.pick.tolist()
+    picks, named, voted = table.pick.tolist(), evidence.named.tolist(), votes.pick.tolist()
     group, sizes = ranking.group.tolist(), np.bincount(ranking.group).tolist()
     for i, (verdict, pick, item) in enumerate(zip(verdicts, picks, items, strict=True)):
         row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(votes.key[i])}
@@ -57,10 +59,8 @@ def evidence_rows(
             row["inferred"] = None if inferred[i] is None else bool(inferred[i])
         row |= {"p_key": p_key[i], "pick": None}
         if pick >= 0:
-            row |= {
-                "pick": pick, "p_pick": p_pick[i], "chance": chance[i], "posterior": posterior[i],
-                "p_shortcut": shortcut[i], "voters": evidence.picked_by[i],
-            }  # fmt: skip
+            row |= {"pick": pick, **{name: share[i] for name, share in shares.items()}}
+            row["voters"] = table.picked_by[i]
             cues = {evidence.cues[c]: adds[i][c] for c in named[i] if c >= 0}
             uses = words.supporting(i, pick)[:_LISTED] if words is not None and "words" in cues else ()
             row["cues"] = [
