@@ -85,8 +85,8 @@ def judge_table(path: str) -> None:
     """Judge an answer table without texts, like `robustify judge`, and write the results beside it."""
     from robustify.base.files import write_json
     from robustify.judging import judge
-    from robustify.judging.asked_items import Facts
     from robustify.judging.context import Rules
+    from robustify.judging.response_data import Facts
     from robustify.pipeline.public import write_verdicts
 
     answers = Answers.read(Path(path))

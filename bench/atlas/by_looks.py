@@ -9,11 +9,11 @@ import numpy as np
 from bench.atlas.fitted import Entry, tie_fair
 from robustify.base.arrays import Ints
 from robustify.items.item import Item
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Rules, context
 from robustify.judging.looks.estimate import estimates
-from robustify.judging.looks.standardized import UNREAD, PickRows, ReadOptions
+from robustify.judging.looks.read_options import UNREAD, PickRows, ReadOptions
+from robustify.judging.response_data import Facts
 from robustify.judging.stats.intervals import rate
 from robustify.judging.summary.looks import Looks
 
@@ -52,8 +52,11 @@ def _read(items: Sequence[Item], fitted: Sequence[Item]) -> tuple[ReadOptions, E
     reader = ctx.screen.ranker.by_options()
     assert reader is not None, "the set has enough items for a reader"
     key, k = np.array([item.key for item in fitted]), np.array([item.k for item in fitted])
-    hits = {**rate(tie_fair(reader.logits, key, k), ctx.asked.groups).json(), "chance": float(np.mean(1 / k))}
-    options = ReadOptions.from_logits(reader.logits, reader.mask, key, ctx.asked.groups)
+    hits = {
+        **rate(tie_fair(reader.logits, key, k), ctx.responses.groups).json(),
+        "chance": float(np.mean(1 / k)),
+    }
+    options = ReadOptions.from_logits(reader.logits, reader.mask, key, ctx.responses.groups)
     return replace(options, key=np.array([item.key for item in items])), hits
 
 

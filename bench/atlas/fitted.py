@@ -13,12 +13,12 @@ from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import best, credit
-from robustify.judging.asked_items import Facts
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, all_answered, kept_by
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.context import Rules, context
 from robustify.judging.evidence import CUE_OF, SURFACE
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED

@@ -30,9 +30,9 @@ from robustify.base.arrays import Bools, Floats, Ints, numbered
 from robustify.base.files import sha256
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Rules, context
+from robustify.judging.response_data import Facts
 from robustify.judging.stats.intervals import NORMAL, bootstrap, rate
 
 ITEMS = "mmlu_pro_models", "items.jsonl"

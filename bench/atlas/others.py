@@ -164,7 +164,7 @@ def larger(name: str, work: Path) -> Entry:
     ctx = context(again.answers, again.facts, rules(config), again.items)
     credits = {
         m: of.credits
-        for m, of in score_models(ctx.asked, ctx.screen.votes, ctx.rules, ctx.asked.models).items()
+        for m, of in score_models(ctx.responses, ctx.screen.votes, ctx.rules, ctx.responses.models).items()
     }
     won = {m: c for m, of in credits.items() if (c := of[asked.measure]) is not None}
     also = {
@@ -176,9 +176,9 @@ def larger(name: str, work: Path) -> Entry:
         return np.where(ctx.screen.by_rule(ctx.screen.votes, screen).outcome == FLAGGED, 0.0, 1.0)
 
     return {
-        "n": len(ctx.asked.index),
+        "n": len(ctx.responses.index),
         "hidden": asked.hidden,
-        "chance": float(np.mean(1 / ctx.asked.index.k)),
+        "chance": float(np.mean(1 / ctx.responses.index.k)),
         "voters": {
             m: _only(parts.all, "value", "n", "ci")
             for m, parts in CHOICES_ONLY.read(run.summary).items()

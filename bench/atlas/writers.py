@@ -19,13 +19,13 @@ from bench.cases import items_at, json_lines, picks_at
 from robustify.base.arrays import Floats, Ints
 from robustify.base.files import cache_folder
 from robustify.items.item import Item
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess, listed_credit
 from robustify.judging.baselines.near_duplicates import fold_groups
 from robustify.judging.context import Rules, context
 from robustify.judging.lint.cues import CURLY
 from robustify.judging.lint.findings import cues_of, marks_of
 from robustify.judging.lint.rules import CUES
+from robustify.judging.response_data import Facts
 from robustify.judging.screening import flag_fields
 from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import paired_difference

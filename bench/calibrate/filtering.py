@@ -20,8 +20,8 @@ from bench.simulate.drawing import Drawn, draw
 from bench.simulate.parameters import Simulation
 from robustify.items.answers import Answers
 from robustify.items.item import Item
-from robustify.judging.asked_items import Facts
 from robustify.judging.context import Rules, context
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranker

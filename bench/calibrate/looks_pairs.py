@@ -17,7 +17,7 @@ from bench.simulate.behavior import Behavior, chances, picked, shared
 from bench.simulate.cued import Form, drawn_items
 from bench.simulate.looks_world import PLAUSIBLE, F, N
 from robustify.judging.looks.estimate import estimates, looks_difference
-from robustify.judging.looks.standardized import Options
+from robustify.judging.looks.read_options import Options
 from robustify.judging.stats.tests import LEVEL
 
 SETS = 1_000

@@ -22,8 +22,8 @@ from robustify.items.answer_columns import SCHEMA
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import picks
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.votes import TIED
 
 SURE, UNSURE, LETTER = 4.0, 0.5, 1.0

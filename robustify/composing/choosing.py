@@ -20,7 +20,7 @@ from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred, log_probabilities
 from robustify.judging.baselines.near_duplicates import content_hashes
 from robustify.judging.readers.chance import gains
-from robustify.judging.summary.scored import Gain
+from robustify.judging.summary.model_parts import Gain
 
 MOST_ROUNDS = 16
 QUIET_ROUNDS, LOUD = 2, 0.1

@@ -17,8 +17,8 @@ from robustify.composing.composed_set import Composed
 from robustify.composing.proof import AFTER, BEFORE, PEOPLE, Finder
 from robustify.export.mending import write_set
 from robustify.export.writing import files_of, staged
+from robustify.judging.summary.model_parts import Gain
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.scored import Gain
 from robustify.report.explorer import page
 from robustify.report.format import Table, Tone, cell, plain, table
 from robustify.report.opening import FirstScreen

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from robustify.items.answers import Answers
     from robustify.items.item import Item
-    from robustify.judging.asked_items import Facts
     from robustify.judging.audit.item_analysis import AnalysedItems
     from robustify.judging.context import Rules
     from robustify.judging.evidence import ItemEvidence
     from robustify.judging.looks.estimate import Estimate
+    from robustify.judging.response_data import Facts
     from robustify.judging.screen.consensus import Verdicts
     from robustify.judging.summary.result import Summary
 

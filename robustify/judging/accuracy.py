@@ -12,9 +12,9 @@ from scipy.special import log_softmax, softmax
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers, Block
 from robustify.items.scoring import FULL_OF, NORMS, VIEW_OF, Mode, Norm, credit, normalised, picks
-from robustify.judging.asked_items import AskedItems
 from robustify.judging.context import Parts, Rules
 from robustify.judging.looks.estimate import Estimate, looks_difference
+from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import Votes, averaged, first_block, first_template, models_asked
@@ -28,8 +28,7 @@ from robustify.judging.stats.tests import (
     paired_difference,
     sign_flip,
 )
-from robustify.judging.summary.quantity import Quantity, Score
-from robustify.judging.summary.scored import (
+from robustify.judging.summary.model_parts import (
     Calibration,
     CalibrationBin,
     CalibrationViews,
@@ -37,6 +36,7 @@ from robustify.judging.summary.scored import (
     Paired,
     PairView,
 )
+from robustify.judging.summary.quantity import Quantity, Score
 
 PAIRED = ("full", "cloze_chars")
 """Measures on which two models are compared."""
@@ -81,13 +81,15 @@ def score_model(
 
 
 def score_models(
-    asked: AskedItems, votes: Votes, rules: Rules, names: Iterable[str]
+    responses: ResponseData, votes: Votes, rules: Rules, names: Iterable[str]
 ) -> dict[str, ScoredModel]:
     """Score the answers of the named models under every view, following the rules of the run."""
     screen_rules = rules.screen.model_copy(update={"template": votes.template})
     best_of = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
     models = {
-        name: score_model(asked.answers, asked.index, name, asked.mode, screen_rules, best_of.get(name))
+        name: score_model(
+            responses.answers, responses.index, name, responses.mode, screen_rules, best_of.get(name)
+        )
         for name in names
     }
     if rules.hidden == "question":
@@ -225,26 +227,26 @@ _MOST_BAGS = 1_024
 _TRIALS = 1 << 20
 
 
-def calibrations(asked: AskedItems, parts: Parts) -> dict[str, CalibrationViews]:
+def calibrations(responses: ResponseData, parts: Parts) -> dict[str, CalibrationViews]:
     """Measure how well each model is calibrated on the full question and on cloze, on all items and on kept ones."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
-        rows, selected = asked.first_rows(view, name), np.ones(len(asked.index), dtype=bool)
+        rows, selected = responses.first_rows(view, name), np.ones(len(responses.index), dtype=bool)
         for mask in [parts.kept] * kept + [parts.cloze] * (view == "cloze"):
             selected = selected & mask
-        rows = rows.where(selected[asked.index.index_of[rows.item]])
+        rows = rows.where(selected[responses.index.index_of[rows.item]])
         if (rows.draws > 0).any():
             return None  # shares of a few sampled replies do not show the model's own error
-        return calibration(rows.scores, rows.key, rows.k, asked.row_groups(rows)) if len(rows) else None
+        return calibration(rows.scores, rows.key, rows.k, responses.row_groups(rows)) if len(rows) else None
 
     return {
         name: CalibrationViews(
-            full=under(asked.full, name),
+            full=under(responses.full, name),
             cloze_chars=under("cloze", name),
-            full_kept=under(asked.full, name, kept=True),
+            full_kept=under(responses.full, name, kept=True),
             cloze_chars_kept=under("cloze", name, kept=True),
         )
-        for name in asked.models
+        for name in responses.models
     }
 
 

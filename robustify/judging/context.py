@@ -11,9 +11,9 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import Mode
 from robustify.items.views import Hidden
-from robustify.judging.asked_items import AskedItems, Facts
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.readers.reader_rows import ProbeSettings
+from robustify.judging.response_data import Facts, ResponseData
 from robustify.judging.screen.item_screen import ItemScreen, screen_items
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.intervals import Rate, rate
@@ -84,9 +84,9 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What was asked, its screen by the run's rule, and the parts that follow. `cloze_excluded` gives reasons by ID."""
+    """Responses, their screen by the run's rule, and the parts that follow. `cloze_excluded` gives reasons by ID."""
 
-    asked: AskedItems
+    responses: ResponseData
     screen: ItemScreen
     parts: Parts
     rules: Rules
@@ -96,17 +96,17 @@ class Context:
 def context(answers: Answers, facts: Facts, rules: Rules, items: Sequence[Item] | None = None) -> Context:
     """Screen the items that were asked, and divide them into parts. Raise `UsageError` if the rules name voters or a
     template that the answers do not contain, and `DataError` if rows contradict each other or the items."""
-    asked = AskedItems.from_answers(answers, facts, rules.mode, items)
-    screen = screen_items(asked, rules.screen, rules.probe)
+    responses = ResponseData.from_answers(answers, facts, rules.mode, items)
+    screen = screen_items(responses, rules.screen, rules.probe)
     cloze_excluded = {} if items is None else excluded(items, rules.cloze)
     longest = answers.block("heuristic", LONGEST).first()
     parts = Parts(
         flagged=screen.flagged,
         kept=screen.kept,
-        cloze=np.array([item not in cloze_excluded for item in asked.index.items], dtype=bool),
-        longest=asked.index.spread(longest, longest.correct),
-        topic=numbered(asked.topics)[1],
-        groups=asked.groups,
-        k=asked.index.k,
+        cloze=np.array([item not in cloze_excluded for item in responses.index.items], dtype=bool),
+        longest=responses.index.spread(longest, longest.correct),
+        topic=numbered(responses.topics)[1],
+        groups=responses.groups,
+        k=responses.index.k,
     )
-    return Context(asked, screen, parts, rules, cloze_excluded)
+    return Context(responses, screen, parts, rules, cloze_excluded)

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.texts import EDGES
 from robustify.items.item import Item
-from robustify.judging.asked_items import AskedItems
 from robustify.judging.baselines.features import first_numbers
 from robustify.judging.baselines.wording import ABSOLUTES, FUNCTION_WORDS, HEDGES, NEGATIONS, UNIT, words_of
 from robustify.judging.baselines.words import KeyWords
@@ -26,13 +25,14 @@ from robustify.judging.lint.findings import cues_of, marks_of
 from robustify.judging.lint.rules import clearest_cue
 from robustify.judging.readers.fits import item_sample
 from robustify.judging.readers.reader_rows import INFERRED, INFERRED_TEMPLATES, LEAST_LIKENESS
+from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.decoy_filter import FilterDecision
 from robustify.judging.screen.item_screen import ItemScreen
 from robustify.judging.screen.ranking import Ranking
 from robustify.judging.screen.votes import Votes, models_asked
-from robustify.judging.summary import screened as entries
+from robustify.judging.summary import screen_parts as entries
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.screened import CUES, CueCode, WholeCue
+from robustify.judging.summary.screen_parts import CUES, CueCode, WholeCue
 
 LISTED = 20
 """Number of items listed in the summary."""
@@ -126,7 +126,7 @@ class ItemEvidence:
         return tuple(named(row.tobytes()) for row in (pick >= 0) & (self.votes.pick == pick))
 
     @cached_property
-    def named(self) -> Ints:
+    def reported(self) -> Ints:
         """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED). A cue is reported
         if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before votes."""
         n, c = self.carried.shape
@@ -147,13 +147,13 @@ class ItemEvidence:
     def leading(self) -> tuple[CueCode, ...]:
         """First reported cue of each item, or "none"."""
         # Index -1 gives "none".
-        return tuple(map((*self.cues, "none").__getitem__, self.named[:, 0].tolist()))
+        return tuple(map((*self.cues, "none").__getitem__, self.reported[:, 0].tolist()))
 
 
-def item_evidence(asked: AskedItems, screen: ItemScreen) -> ItemEvidence | None:
+def item_evidence(responses: ResponseData, screen: ItemScreen) -> ItemEvidence | None:
     """Return the evidence on each item, or None if the ranking has no picks. If the item texts are known, features that
     something else brings count as its cue (`_brought_by`)."""
-    ranking, items, pick = screen.ranking, asked.items, screen.ranking.top
+    ranking, items, pick = screen.ranking, responses.items, screen.ranking.top
     if not (pick >= 0).any():
         return None
     features = ranking.surface
@@ -185,11 +185,13 @@ def item_evidence(asked: AskedItems, screen: ItemScreen) -> ItemEvidence | None:
     likeness: dict[str, Floats] = {}
     for kind, template in INFERRED_TEMPLATES.items():
         blocks = [
-            asked.answers.block(INFERRED, m, template)
-            for m in models_asked(asked.answers, INFERRED, template)
+            responses.answers.block(INFERRED, m, template)
+            for m in models_asked(responses.answers, INFERRED, template)
         ]
         if blocks:
-            likeness[kind] = np.fmax.reduce([asked.index.spread(block, block.correct) for block in blocks])
+            likeness[kind] = np.fmax.reduce(
+                [responses.index.spread(block, block.correct) for block in blocks]
+            )
     return ItemEvidence(ranking, screen.decision, screen.votes, cues, carried, features, likeness)
 
 
@@ -213,7 +215,7 @@ def cue_counts(
     """Count the flagged items by leading cue, name the cues if the texts are known, and list the likeliest shortcuts."""
     flagged = parts.flagged
     counted = flagged & (evidence.ranking.top >= 0)
-    first = evidence.named[:, 0]
+    first = evidence.reported[:, 0]
     leads: dict[CueCode, Bools] = {cue: first == i for i, cue in enumerate(evidence.cues)}
     leads["none"] = first == NO_CUE
     shown = {

@@ -16,8 +16,8 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.errors import DataError
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.stats.intervals import rate
+from robustify.judging.summary.model_parts import FreeFacts
 from robustify.judging.summary.quantity import Score
-from robustify.judging.summary.scored import FreeFacts
 
 LEAST_COVERAGE = 0.8
 """Minimum share of scored responses for an accuracy. Below it, only the bounds are given."""

@@ -15,7 +15,7 @@ from robustify.judging.summary.result import AUDIT, Guardrail, Residual, State, 
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckResult:
     """Result of one guardrail: whether it passed, or None if it is not evaluated, with its value, limit and reason."""
 
     passed: bool | None
@@ -29,12 +29,12 @@ class Check:
         return "not evaluated" if self.passed is None else "passed" if self.passed else "failed"
 
 
-def _not_judged(why: str, limit: float) -> Check:
-    """Return the result of a check that has nothing to check. `why` is a code."""
-    return Check(None, None, limit, Reason.of("not_judged", why=why))
+def _not_judged(code: str, limit: float) -> CheckResult:
+    """Return the result of a check that has nothing to check. `code` is a code."""
+    return CheckResult(None, None, limit, Reason.of("not_judged", why=code))
 
 
-def topic_collapse(summary: Summary, limits: Limits) -> Check:
+def topic_collapse(summary: Summary, limits: Limits) -> CheckResult:
     """Check that no topic of at least `min_topic_n` items lost significantly more than `topic_loss` of its items. The
     upper Clopper-Pearson bound decides, because small topics often lose half by chance. Clustered items count by their
     effective number. Not evaluated with one topic, and if the topics that lost more have too few items."""
@@ -55,16 +55,16 @@ def topic_collapse(summary: Summary, limits: Limits) -> Check:
     }
     worst = min((row.after / row.before for row in rows.values()), default=None)
     if not low:
-        return Check(True, worst, limit, Reason.of("topics_kept", share=limit))
+        return CheckResult(True, worst, limit, Reason.of("topics_kept", share=limit))
     named = tuple(
         Reason.of("topic_count", name=name, before=row.before, after=row.after)
         for name, row in (lost or low).items()
     )
     reason = Reason.of("topics_lost" if lost else "topics_small", topics=named)
-    return Check(False if lost else None, worst, limit, reason)
+    return CheckResult(False if lost else None, worst, limit, reason)
 
 
-def topic_drift(summary: Summary, limits: Limits) -> Check:
+def topic_drift(summary: Summary, limits: Limits) -> CheckResult:
     """Check that the topic mix shifted by at most `max_kl` nats, unless random removal often shifts it as far."""
     topics = summary.topics
     if topics is None or topics.kl_nats is None or topics.p is None:
@@ -73,18 +73,18 @@ def topic_drift(summary: Summary, limits: Limits) -> Check:
         return _not_judged("one_topic", limits.max_kl)
     drifted = topics.kl_nats > limits.max_kl and topics.p < limits.kl_p
     reason = Reason.of("topic_drift", kl=topics.kl_nats, null=topics.kl_null, p=topics.p)
-    return Check(not drifted, topics.kl_nats, limits.max_kl, reason)
+    return CheckResult(not drifted, topics.kl_nats, limits.max_kl, reason)
 
 
-def enough_kept_items(summary: Summary, limits: Limits) -> Check:
+def enough_kept_items(summary: Summary, limits: Limits) -> CheckResult:
     """Check that the kept split has at least `min_kept` items."""
     n, least = summary.splits.kept, limits.min_kept
     if not _screened(summary):
         return _not_judged("no_screen", limits.min_kept)
-    return Check(n >= least, float(n), least, Reason.of("kept_items", n=n, least=least))
+    return CheckResult(n >= least, float(n), least, Reason.of("kept_items", n=n, least=least))
 
 
-def unanswered_share(summary: Summary, limits: Limits) -> Check:
+def unanswered_share(summary: Summary, limits: Limits) -> CheckResult:
     """Check that missing answers affect at most `max_unanswered` of the items. The share checked is the larger of two:
     items left undecided by missing answers, and items that any one voter did not answer."""
     screen, limit = summary.screen, limits.max_unanswered
@@ -95,10 +95,10 @@ def unanswered_share(summary: Summary, limits: Limits) -> Check:
     n_open, n_items = screen.unanswered, screen.asked
     share = max(n_open, missing) / n_items
     reason = Reason.of("unanswered", open=n_open, asked=n_items, voter=voter, missing=missing)
-    return Check(share <= limit, share, limit, reason)
+    return CheckResult(share <= limit, share, limit, reason)
 
 
-def ties_share(summary: Summary, limits: Limits) -> Check:
+def ties_share(summary: Summary, limits: Limits) -> CheckResult:
     """Check that no voter has tied best choices in more than `max_ties` of its answers. Coarse arithmetic causes ties."""
     counted = [
         (voter.ties / n, Reason.of("ties", voter=name, ties=voter.ties, n=n))
@@ -108,10 +108,10 @@ def ties_share(summary: Summary, limits: Limits) -> Check:
     if not counted:
         return _not_judged("no_ties_counted", limits.max_ties)
     share, reason = max(counted, key=lambda entry: entry[0])
-    return Check(share <= limits.max_ties, share, limits.max_ties, reason)
+    return CheckResult(share <= limits.max_ties, share, limits.max_ties, reason)
 
 
-def voters_by_position(summary: Summary, limits: Limits) -> Check:
+def voters_by_position(summary: Summary, limits: Limits) -> CheckResult:
     """Check that no voter always picks the same position, unless letters are forced. A voter fails if the lower bound
     of its share at a position is above `max_one_place`, and that of its excess over the keys' share above 0, because a
     voter that is always right must not fail."""
@@ -134,25 +134,27 @@ def voters_by_position(summary: Summary, limits: Limits) -> Check:
             failing.append((picked[0], reason))
     worst = max((low for low, _ in failing), default=None)
     voters = Reason.of("voters_by_position", voters=tuple(reason for _, reason in failing))
-    return Check(forced or not failing, worst, limit, voters)
+    return CheckResult(forced or not failing, worst, limit, voters)
 
 
-def undecided_share(summary: Summary, limits: Limits) -> Check:
+def undecided_share(summary: Summary, limits: Limits) -> CheckResult:
     """Check that at most `max_undecided` of the items are undecided. It also fails if nobody voted and the items with known
     text are too few to rank, and is not evaluated if items depend on each other."""
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
-        return Check(False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS))
+        return CheckResult(False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS))
     if (groups := _dependent(summary)) is not None:
-        return Check(
+        return CheckResult(
             None, None, limit, Reason.of("dependent", groups=groups, n=summary.benchmark.parallel_items)
         )
     if not _screened(summary) or not n:
         return _not_judged("no_item_screened", limits.max_undecided)
-    return Check(undecided / n <= limit, undecided / n, limit, Reason.of("undecided", n=undecided, of=n))
+    return CheckResult(
+        undecided / n <= limit, undecided / n, limit, Reason.of("undecided", n=undecided, of=n)
+    )
 
 
-def excess_above_chance(summary: Summary, limits: Limits) -> Check:
+def excess_above_chance(summary: Summary, limits: Limits) -> CheckResult:
     """Check that significantly more items are flagged than by chance. The p-value must be at most `excess_p`, and the
     interval above zero. Otherwise, chance may explain the flags, which is no fault: the check is then not evaluated,
     as if none is flagged. Under `criterion: fdr`, any flag passes, because without
@@ -162,7 +164,7 @@ def excess_above_chance(summary: Summary, limits: Limits) -> Check:
         return _not_judged("nothing_flagged", limits.excess_p)
     if screen is not None and screen.cut is not None:
         q = screen.cut.q
-        return Check(True, None, q, Reason.of("bounded_false_flags", hits=summary.splits.flagged, q=q))
+        return CheckResult(True, None, q, Reason.of("bounded_false_flags", hits=summary.splits.flagged, q=q))
     # If a voter could see positions, the null that knows the key positions decides.
     excess = None if screen is None else (screen.by_position or screen).excess_over_chance
     if excess is None or excess.value is None or excess.p is None:
@@ -170,20 +172,20 @@ def excess_above_chance(summary: Summary, limits: Limits) -> Check:
     passed = excess.ci is not None and significantly_positive(excess.p, excess.ci, limits.excess_p)
     doubt = "no_interval" if excess.ci is None else None if passed else "not_significant"
     reason = Reason.of("excess", value=excess.value, p=excess.p, level=limits.excess_p, doubt=doubt)
-    return Check(passed or None, excess.p, limits.excess_p, reason)
+    return CheckResult(passed or None, excess.p, limits.excess_p, reason)
 
 
-def residual_shortcuts(summary: Summary, limits: Limits) -> Check:
+def residual_shortcuts(summary: Summary, limits: Limits) -> CheckResult:
     """Check that the residual audit found no shortcuts. It has the state of the audit, and its reasons."""
     audit = summary.residual
     if audit is None or not summary.splits.kept:
         return _not_judged("no_audit" if audit is None else "nothing_kept", limits.residual_margin)
     reason = Reason.of("audit", state=audit.state, reasons=audit.reasons)
     passed = None if audit.state == "not evaluated" else audit.state == "passed"
-    return Check(passed, audit.state, limits.residual_margin, reason)
+    return CheckResult(passed, audit.state, limits.residual_margin, reason)
 
 
-GUARDRAILS: Mapping[str, Callable[[Summary, Limits], Check]] = {
+GUARDRAILS: Mapping[str, Callable[[Summary, Limits], CheckResult]] = {
     "topic_collapse": topic_collapse,
     "topic_drift": topic_drift,
     "enough_kept_items": enough_kept_items,

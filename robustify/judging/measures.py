@@ -16,20 +16,22 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
 from robustify.judging.accuracy import Credits, ScoredModel, heuristic_gap, score_models
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, all_answered
-from robustify.judging.context import LONGEST, Context, Parts
+from robustify.judging.context import LONGEST, Context, Parts, Rules
 from robustify.judging.free_response import FreeGraded, free_responses
 from robustify.judging.looks.estimate import Estimate
-from robustify.judging.looks.owed import looks_of
+from robustify.judging.looks.run_looks import looks_of
 from robustify.judging.readers.reader_rows import NAME as PROBE
 from robustify.judging.readers.reader_rows import VIEW as PROBE_VIEW
+from robustify.judging.response_data import ResponseData
+from robustify.judging.screen.item_screen import ItemScreen
 from robustify.judging.screen.votes import first_picks
 from robustify.judging.screening import rule_scores
 from robustify.judging.stats.intervals import effective_size, rate
 from robustify.judging.stats.tests import minimum_detectable_difference, paired_difference
+from robustify.judging.summary.model_parts import Model
 from robustify.judging.summary.quantity import Measured, Measures, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
-from robustify.judging.summary.scored import Model
-from robustify.judging.summary.screened import Screen
+from robustify.judging.summary.screen_parts import Screen
 
 Section = Literal["flags", "scores", "cloze", "modes", "free", "gaps", "norms", "rules"]
 Unit = Literal["accuracy", "share", "points", "p"]
@@ -57,39 +59,39 @@ class Disclosed:
 
 @dataclass(frozen=True, eq=False)
 class MeasureInput:
-    """Input of all measures: the context, and each model's answers and free responses."""
+    """Input of all measures: the responses, their screen and parts, and each model's credits and free responses."""
 
-    ctx: Context
+    responses: ResponseData
+    screen: ItemScreen
+    parts: Parts
+    rules: Rules
     models: Mapping[str, ScoredModel]
     free: Mapping[str, FreeGraded]
 
     @classmethod
     def from_context(cls, ctx: Context) -> "MeasureInput":
         """Score every model that answered a view or gave free responses."""
-        free = free_responses(ctx.asked.facts.free, ctx.asked.index)
-        return cls(
-            ctx,
-            score_models(ctx.asked, ctx.screen.votes, ctx.rules, dict.fromkeys((*ctx.asked.models, *free))),
-            free,
-        )
+        responses, votes = ctx.responses, ctx.screen.votes
+        free = free_responses(responses.facts.free, responses.index)
+        names = dict.fromkeys((*responses.models, *free))
+        models = score_models(responses, votes, ctx.rules, names)
+        return cls(responses, ctx.screen, ctx.parts, ctx.rules, models, free)
 
     @cached_property
     def fresh(self) -> AuditRate | None:
         """Audit of all items by the fresh probe, with a p-value from refits."""
-        return FreshProbe(self.ctx.asked.items, self.ctx.rules.probe).audit(
-            all_answered(self.ctx.asked.index)
-        )
+        return FreshProbe(self.responses.items, self.rules.probe).audit(all_answered(self.responses.index))
 
     @cached_property
     def looks(self) -> Mapping[str, Estimate]:
         """Looks of each model that was asked the full question."""
-        return looks_of(self.ctx.asked, self.ctx.screen.ranker, self.ctx.rules)
+        return looks_of(self.responses, self.screen.ranker, self.rules)
 
     @cached_property
     def read(self) -> Floats:
         """Credits of the cross-fitted probe, the reader that sees no question. NaN if it was not asked (n,)."""
-        block = self.ctx.asked.answers.block(PROBE_VIEW, PROBE).first()
-        return self.ctx.asked.index.spread(block, block.correct)
+        block = self.responses.answers.block(PROBE_VIEW, PROBE).first()
+        return self.responses.index.spread(block, block.correct)
 
     @property
     def credits(self) -> dict[str, Credits]:
@@ -101,7 +103,7 @@ class MeasureInput:
         if view == "free":
             return self.free[name].score if name in self.free else None
         credit = self.models[name].credits.get(view)
-        fit = self.ctx.parts.cloze if view.startswith("cloze") else True
+        fit = self.parts.cloze if view.startswith("cloze") else True
         return None if credit is None else np.where(fit, credit, np.nan)
 
 
@@ -169,9 +171,7 @@ class Measure:
             case PerItem(values):
                 values_of = {name: values(model) for name, model in given.models.items()}
                 return {
-                    n: self.mean(credit, given.ctx.parts)
-                    for n, credit in values_of.items()
-                    if credit is not None
+                    n: self.mean(credit, given.parts) for n, credit in values_of.items() if credit is not None
                 }
             case OfPart() | OfModel():
                 return {}
@@ -244,16 +244,14 @@ def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
 def _longest_gap(view: str) -> Whole:
     """Return a measure of how much more accurate a model is if the longest choice is the key."""
     return _each(
-        lambda given, name: heuristic_gap(
-            given.scores(view, name), given.ctx.parts.longest, given.ctx.parts.groups
-        )
+        lambda given, name: heuristic_gap(given.scores(view, name), given.parts.longest, given.parts.groups)
     )
 
 
 def _reader_gap(given: MeasureInput, name: str) -> Score | None:
     """Return how much more accurate a model is where the reader finds the key, whether these items are easier or the model
     follows the same looks."""
-    return heuristic_gap(given.scores("full", name), given.read, given.ctx.parts.groups)
+    return heuristic_gap(given.scores("full", name), given.read, given.parts.groups)
 
 
 def _full_less(view: str) -> Whole:
@@ -263,7 +261,7 @@ def _full_less(view: str) -> Whole:
         full, other = given.scores("full", name), given.scores(view, name)
         if full is None or other is None:
             return None
-        difference = paired_difference(full, other, given.ctx.parts.groups)
+        difference = paired_difference(full, other, given.parts.groups)
         return Score.from_rate(difference, mde=difference.mde)
 
     return _each(gap)
@@ -282,7 +280,7 @@ def _longest_picks(model: ScoredModel) -> Floats | None:
 
 def _free(measure_part: Callable[[FreeGraded, Bools, Ints | None], Score]) -> Whole:
     def measure(given: MeasureInput) -> dict[str, Measured]:
-        parts = given.ctx.parts
+        parts = given.parts
 
         def scored(graded: FreeGraded, mask: Bools) -> Score:
             return measure_part(graded, mask, parts.groups)
@@ -295,22 +293,18 @@ def _free(measure_part: Callable[[FreeGraded, Bools, Ints | None], Score]) -> Wh
 def _reader(given: MeasureInput) -> dict[str, Measured]:
     """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too
     good. Its hits vary more than guesses, as much as those of refits of the fresh probe with permuted keys, if any."""
-    ctx = given.ctx
     if np.isnan(given.read).all():
         return {}
     effect = 1.0 if given.fresh is None else given.fresh.effect
-    return {SET: Measured(all=against_chance(given.read, ctx.asked.index.k, ctx.asked.groups, effect))}
+    k, groups = given.responses.index.k, given.responses.groups
+    return {SET: Measured(all=against_chance(given.read, k, groups, effect))}
 
 
 def _flagged(given: MeasureInput) -> dict[str, Measured]:
-    ctx = given.ctx
-    if not ctx.screen.was_done:
+    if not given.screen.was_done:
         return {}
-    return {SET: Measured(all=Score.from_rate(rate(ctx.parts.flagged.astype(np.float64), ctx.asked.groups)))}
-
-
-def _rule_scores(given: MeasureInput) -> dict[str, Measured]:
-    return rule_scores(given.ctx.asked, given.ctx.screen.result, given.ctx.parts)
+    share = rate(given.parts.flagged.astype(np.float64), given.responses.groups)
+    return {SET: Measured(all=Score.from_rate(share))}
 
 
 def _of_screen(
@@ -383,7 +377,8 @@ MEASURES = (
     Measure("cloze_sum", "norms", "accuracy", "model", None, _credit("cloze_sum")),
     Measure("cloze_pmi", "norms", "accuracy", "model", None, _credit("cloze_pmi")),
     Measure("rule", "rules", "accuracy", "rule",
-            Disclosed("cues", 100, rules=("longest_answer", "most_common_position")), _rule_scores),
+            Disclosed("cues", 100, rules=("longest_answer", "most_common_position")),
+            lambda given: rule_scores(given.responses, given.screen.result, given.parts))
 )  # fmt: skip
 """All measures, in the order of the report."""
 _NAMED = {measure.name: measure for measure in MEASURES}

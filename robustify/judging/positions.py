@@ -13,14 +13,21 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Block
 from robustify.items.scoring import as_compared, best
-from robustify.judging.asked_items import AskedItems
+from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.votes import first_block
 from robustify.judging.stats import intervals
 from robustify.judging.stats.intervals import effective_size, rate, wilson
 from robustify.judging.stats.tests import holm, sign_flip
+from robustify.judging.summary.model_parts import (
+    Moved,
+    OnePosition,
+    Orders,
+    Permutation,
+    PositionBias,
+    Stability,
+)
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.scored import Moved, OnePosition, Orders, Permutation, PositionBias, Stability
-from robustify.judging.summary.screened import FavouredPosition
+from robustify.judging.summary.screen_parts import FavouredPosition
 
 _EVERY = 1 << 30
 SAME_SCORE = 1e-3
@@ -46,11 +53,11 @@ def _picked_by_position(rows: Block) -> Floats:
 
 def position_share(block: Block) -> list[float] | None:
     """Return the share of picks at each displayed position, or None without picks."""
-    rows = block.where(_shown(block))
+    rows = block.where(_has_position(block))
     return [float(share) for share in picked_by_position(rows).mean(axis=0)] if len(rows) else None
 
 
-def _shown(block: Block) -> Bools:
+def _has_position(block: Block) -> Bools:
     return np.asarray((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
 
 
@@ -58,7 +65,7 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     """Return the position that has more than half of a voter's picks, or None. `picked` is the mean over
     items of the share of an item's orders in which the voter picked that position, so n counts items. `keys`
     is the share of keys. `groups` (r,) are resampled."""
-    is_shown = _shown(block)
+    is_shown = _has_position(block)
     rows = block.where(is_shown)
     if not len(rows):
         return None
@@ -128,15 +135,15 @@ def _gap_interval(gap: Floats, groups: Ints | None) -> intervals.Interval | None
     return max(-1.0, value - unseen), min(1.0, value + unseen)
 
 
-def permutation(asked: AskedItems, voters: Sequence[str]) -> Permutation:
+def permutation(responses: ResponseData, voters: Sequence[str]) -> Permutation:
     """Return the effect of the order of choices on each model that was asked the full question."""
     out: dict[str, Stability | None] = {}
-    for name in asked.models:
-        block = as_compared(first_block(asked.answers, asked.full, name), asked.full)
+    for name in responses.models:
+        block = as_compared(first_block(responses.answers, responses.full, name), responses.full)
         if len(block):
-            rows = block.where(asked.index.index_of[block.item] >= 0)
-            out[name] = stability(rows, asked.row_groups(rows), is_voter=name in voters)
-    cloze = [first_block(asked.answers, "cloze", name) for name in asked.models]
+            rows = block.where(responses.index.index_of[block.item] >= 0)
+            out[name] = stability(rows, responses.row_groups(rows), is_voter=name in voters)
+    cloze = [first_block(responses.answers, "cloze", name) for name in responses.models]
     return Permutation(by_model=out, cloze_invariance=cloze_invariance(cloze))
 
 

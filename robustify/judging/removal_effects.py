@@ -13,9 +13,9 @@ from robustify.judging.accuracy import Credits
 from robustify.judging.context import UNNAMED, Parts
 from robustify.judging.stats.intervals import NORMAL, Interval, clusters, effective_size, rate, wilson
 from robustify.judging.stats.tests import benjamini_hochberg
+from robustify.judging.summary.model_parts import RandomRemoval
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.scored import RandomRemoval
-from robustify.judging.summary.screened import TopicRow, Topics
+from robustify.judging.summary.screen_parts import TopicRow, Topics
 
 DRAWS = 1_000
 

@@ -12,8 +12,8 @@ from robustify.judging.measures import MeasureInput, measures
 from robustify.judging.positions import permutation, position_bias
 from robustify.judging.removal_effects import random_removal, topics
 from robustify.judging.screening import benchmark, other_rules, screen, split_sizes
+from robustify.judging.summary.model_parts import Model
 from robustify.judging.summary.result import Residual, Summary
-from robustify.judging.summary.scored import Model
 from robustify.judging.text_overlap import contamination
 
 
@@ -30,35 +30,35 @@ class RunNumbers:
 
 def run_numbers(ctx: Context, audit: Residual | None) -> RunNumbers:
     """Compute the numbers of a run. Results without answers or texts are null."""
-    asked, parts, voters, was_screened = ctx.asked, ctx.parts, ctx.screen.voters, ctx.screen.was_done
+    responses, parts, voters, was_screened = ctx.responses, ctx.parts, ctx.screen.voters, ctx.screen.was_done
     given = MeasureInput.from_context(ctx)
-    credits, evidence = given.credits, item_evidence(asked, ctx.screen)
-    analysed = item_analysis(asked, parts, credits)
-    full_rows = {name: asked.first_rows(asked.full, name) for name in asked.models}
-    removals = {m: random_removal(credits[m], parts, is_voter=m in voters) for m in asked.models}
-    has_topics = was_screened and any(asked.facts.topics.values())
+    credits, evidence = given.credits, item_evidence(responses, ctx.screen)
+    analysed = item_analysis(responses, parts, credits)
+    full_rows = {name: responses.first_rows(responses.full, name) for name in responses.models}
+    removals = {m: random_removal(credits[m], parts, is_voter=m in voters) for m in responses.models}
+    has_topics = was_screened and any(responses.facts.topics.values())
     summary = Summary(
-        benchmark=benchmark(asked),
+        benchmark=benchmark(responses),
         screen=screen(ctx) if was_screened else None,
-        splits=split_sizes(asked, parts, ctx.cloze_excluded),
-        full_mode=asked.mode,
+        splits=split_sizes(responses, parts, ctx.cloze_excluded),
+        full_mode=responses.mode,
         models={name: _model(name, ctx, given) for name in credits},
         measures=measures(given),
-        pairs=pairs(asked.models, voters, parts, credits, given.looks),
+        pairs=pairs(responses.models, voters, parts, credits, given.looks),
         random_removal={name: row for name, row in removals.items() if row is not None} or None,
-        permutation=permutation(asked, voters),
-        position_bias={m: position_bias(rows, asked.row_groups(rows)) for m, rows in full_rows.items()}
+        permutation=permutation(responses, voters),
+        position_bias={m: position_bias(rows, responses.row_groups(rows)) for m, rows in full_rows.items()}
         or None,
-        calibration=calibrations(asked, parts),
-        topics=topics(asked.topics, parts.kept, parts.groups) if has_topics else None,
+        calibration=calibrations(responses, parts),
+        topics=topics(responses.topics, parts.kept, parts.groups) if has_topics else None,
         residual=audit,
         sensitivity=other_rules(ctx) if was_screened else (),
-        evidence=None if evidence is None else cue_counts(evidence, parts, asked.items),
+        evidence=None if evidence is None else cue_counts(evidence, parts, responses.items),
         inference=None if evidence is None else inference(evidence, parts),
-        label_noise=label_noise(asked, parts, credits, analysed),
+        label_noise=label_noise(responses, parts, credits, analysed),
         item_analysis=None if analysed is None else analysed.part,
         contamination=contamination(
-            asked.facts.overlap, asked.index.items, parts.kept, parts.flagged, parts.groups
+            responses.facts.overlap, responses.index.items, parts.kept, parts.flagged, parts.groups
         ),
     )
     return RunNumbers(summary, evidence, given.looks, analysed)
@@ -69,5 +69,5 @@ def _model(name: str, ctx: Context, given: MeasureInput) -> Model:
         is_voter=name in ctx.screen.voters,
         looks=looks.part if (looks := given.looks.get(name)) else None,
         free=free.facts if (free := given.free.get(name)) else None,
-        logged=ctx.asked.facts.logged.get(name),
+        logged=ctx.responses.facts.logged.get(name),
     )

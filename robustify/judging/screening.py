@@ -9,11 +9,11 @@ import numpy as np
 
 from robustify.items.answers import Answers
 from robustify.items.scoring import VIEW_OF
-from robustify.judging.asked_items import AskedItems
 from robustify.judging.baselines.heuristics import heuristic_scores
 from robustify.judging.baselines.near_duplicates import parallel_items
 from robustify.judging.context import UNNAMED, Context, Parts
 from robustify.judging.positions import favoured_position, position_share
+from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.consensus import Chance, ScreenResult, d4_votes
 from robustify.judging.screen.decoy_filter import cutoffs
 from robustify.judging.screen.item_index import key_spread
@@ -29,7 +29,7 @@ from robustify.judging.screen.votes import (
     who_votes,
 )
 from robustify.judging.stats.intervals import clusters, rate
-from robustify.judging.summary import screened as entries
+from robustify.judging.summary import screen_parts as entries
 from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import OtherRule
 
@@ -39,9 +39,9 @@ SHARES = (0.05, 0.1, 0.2, 0.3)
 """Expected shares of false flags for which every run reports the number of flags."""
 
 
-def benchmark(asked: AskedItems) -> entries.Benchmark:
+def benchmark(responses: ResponseData) -> entries.Benchmark:
     """Return the composition of the benchmark."""
-    index, facts, topic_of = asked.index, asked.facts, asked.topics
+    index, facts, topic_of = responses.index, responses.facts, responses.topics
     has_rows = index.k > 0
     k, key = index.k[has_rows], index.key[has_rows]
     positions = np.bincount(key, minlength=index.width)
@@ -51,50 +51,52 @@ def benchmark(asked: AskedItems) -> entries.Benchmark:
     return entries.Benchmark(
         name=facts.name,
         n_items=len(index),
-        groups=None if asked.groups is None else clusters(len(index), asked.groups),
+        groups=None if responses.groups is None else clusters(len(index), responses.groups),
         n_quarantined=facts.n_quarantined,
         option_counts={str(options): int(n) for options, n in enumerate(np.bincount(k)) if n},
         chance_accuracy=float(np.mean(1 / k)) if len(k) else None,
         topics=dict(sorted(Counter(t or UNNAMED for t in topic_of).items())) if any(topic_of) else {},
         key_positions=tuple(float(n / len(k)) for n in positions) if len(k) else None,
-        key_spread=key_spread(index.key, index.k, asked.groups),
+        key_spread=key_spread(index.key, index.k, responses.groups),
         defects={
             kind: entries.DefectCount(n=len(items), items=tuple(dict.fromkeys(items))[:LISTED_DEFECTS])
             for kind, items in faulty.items()
         },
-        parallel_items=0 if asked.items is None else parallel_items(asked.items).unnamed or 0,
+        parallel_items=0 if responses.items is None else parallel_items(responses.items).unnamed or 0,
     )
 
 
-def split_sizes(asked: AskedItems, parts: Parts, cloze_excluded: Mapping[str, str]) -> entries.Splits:
+def split_sizes(responses: ResponseData, parts: Parts, cloze_excluded: Mapping[str, str]) -> entries.Splits:
     """Return the size of each split, with counts of the reasons for exclusion from cloze."""
-    n = len(asked.index)
+    n = len(responses.index)
     flagged, kept = int(parts.flagged.sum()), int(parts.kept.sum())
     return entries.Splits(
         all=n,
         flagged=flagged,
         kept=kept,
         undecided=n - flagged - kept,
-        cloze=None if asked.items is None else int(parts.cloze.sum()),
+        cloze=None if responses.items is None else int(parts.cloze.sum()),
         cloze_excluded=dict(sorted(Counter(cloze_excluded.values()).items())),
     )
 
 
-def rule_scores(asked: AskedItems, result: ScreenResult, parts: Parts) -> dict[str, Measured]:
+def rule_scores(responses: ResponseData, result: ScreenResult, parts: Parts) -> dict[str, Measured]:
     """Score each heuristic on all items, and on the kept, flagged and cloze items if there are any. If keys
     influenced a split, only the choices that would have put the item there as the key count as possible keys."""
-    if first_template(asked.answers, "heuristic") is None:
+    if first_template(responses.answers, "heuristic") is None:
         return {}
     scores: dict[str, dict[str, Any]] = {}
     for part, mask, possible_keys in (
-        ("all", np.ones(len(asked.index), dtype=bool), None),
+        ("all", np.ones(len(responses.index), dtype=bool), None),
         ("kept", parts.kept, result.would_keep),
         ("flagged", parts.flagged, result.would),
         ("cloze", parts.cloze, None),
     ):
         if mask.any():
-            options = None if possible_keys is None else asked.in_table(possible_keys)
-            rows = heuristic_scores(asked.answers, asked.in_table(mask), options, asked.table_groups)
+            options = None if possible_keys is None else responses.in_table(possible_keys)
+            rows = heuristic_scores(
+                responses.answers, responses.in_table(mask), options, responses.table_groups
+            )
             for name, row in rows.items():
                 scores.setdefault(name, {})[part] = row
     return {name: Measured(**parts) for name, parts in scores.items()}
@@ -102,17 +104,17 @@ def rule_scores(asked: AskedItems, result: ScreenResult, parts: Parts) -> dict[s
 
 def screen(ctx: Context) -> entries.Screen:
     """Return the results of the screen: its rule, voters and flags, and the flags expected under the null."""
-    votes, rules, chance = ctx.screen.votes, ctx.rules.screen, ctx.screen.result.chance(ctx.asked.groups)
+    votes, rules, chance = ctx.screen.votes, ctx.rules.screen, ctx.screen.result.chance(ctx.responses.groups)
     # Tied items are undecided too, but lack no answer.
     missing = ~ctx.screen.ranking.complete if rules.criterion == FDR else ctx.screen.result.missing > 0
     unanswered = int(np.count_nonzero(missing & ~ctx.screen.result.measurable))
     credit = votes.credit()
     accuracy = np.array([rate(own).value for own in credit.T], dtype=np.float64)
-    by_accuracy, by_chance = independence(accuracy, ctx.asked.index.k[ctx.asked.index.k > 0])
+    by_accuracy, by_chance = independence(accuracy, ctx.responses.index.k[ctx.responses.index.k > 0])
     agreement = voter_agreement(votes.pick, votes.key, votes.k)
     by_text, cut = rules.mode == "text", asdict(ctx.screen.decision.cutoff)
-    d4 = d4_votes(ctx.asked.answers, votes, rules, ctx.asked.index)
-    by_d4 = None if d4 is None else flag_fields(ctx.screen.by_rule(d4[1], d4[0]).chance(ctx.asked.groups))
+    d4 = d4_votes(ctx.responses.answers, votes, rules, ctx.responses.index)
+    by_d4 = None if d4 is None else flag_fields(ctx.screen.by_rule(d4[1], d4[0]).chance(ctx.responses.groups))
     return entries.Screen(
         **rules.model_dump(include=_FIELDS),
         # The scorer and the probe see only the options, whatever voters would have seen.
@@ -129,8 +131,8 @@ def screen(ctx: Context) -> entries.Screen:
             )
             for m, name in enumerate(votes.voters)
         },
-        asked=len(ctx.asked.index),
-        answered=len(ctx.asked.index) - unanswered,
+        asked=len(ctx.responses.index),
+        answered=len(ctx.responses.index) - unanswered,
         unanswered=unanswered,
         cut=entries.DecoyCut(q=rules.fdr, ranked=cut.pop("n"), **cut) if rules.criterion == FDR else None,
         cuts=_cuts(ctx),
@@ -151,7 +153,9 @@ def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
     shares = sorted({*SHARES, ctx.rules.screen.fdr})
     return tuple(
         entries.CutAt(q=q, flagged=cutoff.hits, by_chance=cutoff.decoys if cutoff.hits else 0.0)
-        for q, cutoff in zip(shares, cutoffs(ctx.screen.ranking, ctx.asked.index.key, shares), strict=True)
+        for q, cutoff in zip(
+            shares, cutoffs(ctx.screen.ranking, ctx.responses.index.key, shares), strict=True
+        )
     )
 
 
@@ -186,12 +190,12 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
 
 def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
     """Return the fields of `Voter` that exist only for answers by letter."""
-    block = ctx.asked.answers.block(VIEW_OF["letter"], name, ctx.screen.votes.template)
-    rows = block.where(ctx.asked.index.index_of[block.item] >= 0)
+    block = ctx.responses.answers.block(VIEW_OF["letter"], name, ctx.screen.votes.template)
+    rows = block.where(ctx.responses.index.index_of[block.item] >= 0)
     shares = position_share(block)
     return {
         "position_share": None if shares is None else tuple(shares),
-        "favoured": favoured_position(rows, ctx.asked.row_groups(rows)),
+        "favoured": favoured_position(rows, ctx.responses.row_groups(rows)),
         "replies": int(rows.draws.max(initial=0)) or None,
     }
 
@@ -203,7 +207,7 @@ def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
     rows = []
     for name, rule, votes in _rules(ctx):
         other = ctx.screen.by_rule(votes, rule)
-        chance = other.chance(ctx.asked.groups)
+        chance = other.chance(ctx.responses.groups)
         other_flagged = other.outcome == FLAGGED
         n_either = int((flagged | other_flagged).sum())
         jaccard = int((flagged & other_flagged).sum()) / n_either if chance.n and n_either else None
@@ -229,19 +233,23 @@ def _rule_name(rule: ScreenRules) -> str:
 def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
     """Yield the name, rule and votes of each alternative rule, starting with those that every run reports."""
     run, votes = ctx.rules.screen, ctx.screen.votes
-    seen = {_identity(ctx.asked.answers, run)}
-    if (d4 := d4_votes(ctx.asked.answers, votes, run, ctx.asked.index)) is not None:
+    seen = {_identity(ctx.responses.answers, run)}
+    if (d4 := d4_votes(ctx.responses.answers, votes, run, ctx.responses.index)) is not None:
         yield "D.4", *d4
     always = ("unanimous", "majority") if votes.voters else ()
     named = [(name, run.model_copy(update={"criterion": name})) for name in always]
     for name, rule in [*named, *((_rule_name(rule), rule) for rule in ctx.rules.alternatives)]:
-        if (identity := _identity(ctx.asked.answers, rule)) in seen:
+        if (identity := _identity(ctx.responses.answers, rule)) in seen:
             continue
         seen.add(identity)
         own_cut = {"criterion": run.criterion, "fdr": run.fdr}
         # A different criterion counts the same votes. Only different questions need new votes.
         same_questions = rule.model_copy(update=own_cut) == run
-        yield name, rule, votes if same_questions else cast_votes(ctx.asked.answers, rule, ctx.asked.index)
+        yield (
+            name,
+            rule,
+            votes if same_questions else cast_votes(ctx.responses.answers, rule, ctx.responses.index),
+        )
 
 
 def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:

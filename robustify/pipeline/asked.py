@@ -21,10 +21,10 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item, no_collector
 from robustify.items.views import View, template
 from robustify.judging import Judgement, judge
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Rules
 from robustify.judging.readers.reader_rows import encoded, probe
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import criterion_words, same_model
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.quantity import Quantity

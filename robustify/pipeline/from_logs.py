@@ -16,7 +16,7 @@ from robustify.base.files import cache_folder
 from robustify.base.settings_files import run_name, with_path
 from robustify.items.answers import Answers
 from robustify.items.item import no_collector
-from robustify.judging.asked_items import Facts
+from robustify.judging.response_data import Facts
 from robustify.models.engines.protocols import Watch
 from robustify.pipeline.asked import (
     RunInput,

@@ -18,7 +18,7 @@ from robustify.judging.stats.tests import (
 )
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import State, Summary
-from robustify.judging.summary.screened import CueCode, OffPosition
+from robustify.judging.summary.screen_parts import CueCode, OffPosition
 from robustify.report.format import Tone, counted, percent
 from robustify.report.printing import catalogue, cue_words, filled, finding, in_items
 

@@ -17,7 +17,7 @@ from robustify.judging.baselines.words import KeyWords, WordUse
 from robustify.judging.evidence import TRAITS, ItemEvidence, averages
 from robustify.judging.lint.rules import FIXES, clearest_cue
 from robustify.judging.screen.consensus import Verdict
-from robustify.judging.summary.screened import CueCode
+from robustify.judging.summary.screen_parts import CueCode
 from robustify.report.format import counted, plain
 from robustify.report.printing import catalogue, cue_words, markdown
 from robustify.runs.run import EVIDENCE, VERDICTS, Run
@@ -46,7 +46,7 @@ def evidence_rows(
     likeness = {kind: _rounded(like) for kind, like in evidence.likeness.items()}
     inferred = _rounded(evidence.inferred) if likeness else []
     words = KeyWords(items, ranking.group) if "words" in evidence.cues else None
-    picks, named, voted = table.pick.tolist(), evidence.named.tolist(), votes.pick.tolist()
+    picks, named, voted = table.pick.tolist(), evidence.reported.tolist(), votes.pick.tolist()
     group, sizes = ranking.group.tolist(), np.bincount(ranking.group).tolist()
     for i, (verdict, pick, item) in enumerate(zip(verdicts, picks, items, strict=True)):
         row: Row = {"item": verdict.item, "verdict": verdict.verdict, "key": int(votes.key[i])}

@@ -14,9 +14,9 @@ from urllib.parse import quote
 from robustify.base.errors import counted as counted
 from robustify.base.files import neutral
 from robustify.base.texts import escaped
+from robustify.judging.summary.model_parts import Gain
 from robustify.judging.summary.quantity import Quantity, Score
 from robustify.judging.summary.result import AuditorResult
-from robustify.judging.summary.scored import Gain
 
 Ends = Sequence[float]
 LIMIT = 0.9995

@@ -8,9 +8,9 @@ from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.judging.measures import SECTIONS, Measure, Section, of_section
 from robustify.judging.summary.looks import Looks, LooksSourceName
+from robustify.judging.summary.model_parts import Paired
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
-from robustify.judging.summary.scored import Paired
 from robustify.report.format import (
     Cell,
     Row,

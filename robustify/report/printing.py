@@ -12,10 +12,10 @@ import yaml
 from markupsafe import Markup
 
 from robustify.judging.stats.tests import LEVEL, significantly_positive
+from robustify.judging.summary.model_parts import PositionBias
 from robustify.judging.summary.quantity import Part, Quantity, Reason
 from robustify.judging.summary.result import Guardrail, Summary
-from robustify.judging.summary.scored import PositionBias
-from robustify.judging.summary.screened import OffPosition
+from robustify.judging.summary.screen_parts import OffPosition
 from robustify.report.format import (
     AT_LIMIT,
     FILTERS,

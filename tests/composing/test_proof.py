@@ -9,7 +9,7 @@ import pytest
 from robustify.base.arrays import Floats
 from robustify.composing.proof import AFTER, BEFORE, Finder, Proof, prove
 from robustify.items.item import Item
-from robustify.judging.summary.scored import Gain
+from robustify.judging.summary.model_parts import Gain
 from robustify.report.printing import markdown
 
 THINGS = [

@@ -15,7 +15,7 @@ from robustify.freeform.llm_judge.judges import Call, Completion, HttpJudge
 from robustify.items.item import Item
 from robustify.items.prompt_templates import Message
 from robustify.judging.free_response import FreeGrades
-from robustify.judging.summary.scored import FreeFacts
+from robustify.judging.summary.model_parts import FreeFacts
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
 from robustify.pipeline.free_settings import FreeSettings

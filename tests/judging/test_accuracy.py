@@ -16,12 +16,12 @@ from robustify.judging import judge
 from robustify.judging.accuracy import Credits, ScoredModel, score_model
 from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Parts, Rules, context
 from robustify.judging.measures import MEASURES, MeasureInput
 from robustify.judging.measures import against_chance as judge_against_chance
 from robustify.judging.removal_effects import random_removal as judge_random_removal
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.intervals import wilson
@@ -71,7 +71,7 @@ def credit(*runs: tuple[float, int]) -> Floats:
 def test_the_full_question_is_read_in_the_mode_wanted_else_in_the_one_there_is(asked, wanted, mode) -> None:
     b = bench(40, 2, seed=2)
     table = Answers.of([row for view in asked for row in text_rows(b, view=view, template="made-up-v1")])
-    assert context(table, Facts("m"), Rules(mode=wanted)).asked.mode == mode
+    assert context(table, Facts("m"), Rules(mode=wanted)).responses.mode == mode
     held = item_index(table, b.ids)
     won = score_model(table, held, "v0", mode, ScreenRules()).credits
     assert (won["full"] is None) == ("cloze" in asked)

@@ -5,7 +5,7 @@ import pytest
 
 from robustify.items.item import Item
 from robustify.judging.evidence import MOST_NAMES, TRAITS, cue_names, trait_names, whole_cue
-from robustify.judging.summary.screened import CUES, CueCode
+from robustify.judging.summary.screen_parts import CUES, CueCode
 
 OTHERS = ("a stone", "a tree", "a river")
 

@@ -12,11 +12,11 @@ from robustify.base.arrays import Ints
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.judging import judge
-from robustify.judging.asked_items import Facts
 from robustify.judging.audit.item_analysis import label_noise
 from robustify.judging.baselines.heuristics import credit_p, guess, rule_table
 from robustify.judging.context import Rules
 from robustify.judging.measures import against_chance
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.consensus import chance
 from robustify.judging.screen.item_index import item_index, key_spread
 from robustify.judging.screen.screen_rules import ScreenRules

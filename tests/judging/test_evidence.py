@@ -15,7 +15,7 @@ from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.ranking import Ranking, at_option
 from robustify.judging.screen.votes import Votes
-from robustify.judging.summary.screened import CUES
+from robustify.judging.summary.screen_parts import CUES
 from tests.support.contexts import parts_of
 from tests.support.fake_answers import bench, votes_of
 
@@ -116,8 +116,8 @@ def test_cues_are_sums_of_their_features_and_the_largest_is_named(votes: Votes) 
     assert found.cues == ("length", "certainty", "form", "text_votes")
     assert found.carried[0].tolist() == pytest.approx([1.5, 0.0, 1.125, 0.075])
     assert found.leading[:4] == ("length", "form", "text_votes", "text_votes")
-    assert [found.cues[c] for c in found.named[0] if c >= 0] == ["length", "form"]
-    assert [found.cues[c] for c in found.named[1] if c >= 0] == ["form", "text_votes"]
+    assert [found.cues[c] for c in found.reported[0] if c >= 0] == ["length", "form"]
+    assert [found.cues[c] for c in found.reported[1] if c >= 0] == ["form", "text_votes"]
     assert found.leading[4] == "none"
 
 

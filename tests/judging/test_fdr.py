@@ -9,10 +9,10 @@ from bench.simulate.dependent import DEPENDENT
 from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging import Judgement, judge
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Limits, Rules, context
 from robustify.judging.guardrails import excess_above_chance
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, UNDECIDED
 from robustify.report import render

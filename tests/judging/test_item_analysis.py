@@ -21,7 +21,7 @@ from robustify.judging.audit.item_analysis import (
 )
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.summary.scored import LabelNoise
+from robustify.judging.summary.model_parts import LabelNoise
 from tests.support.contexts import made_up, parts_of
 from tests.support.fake_answers import Bench, rows
 

@@ -14,10 +14,10 @@ from robustify.base.errors import DataError, UsageError
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.judging import Judgement, judge
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Rules
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import ScreenRules
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 from tests.support.rules import unanimous

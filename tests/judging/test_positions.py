@@ -19,7 +19,7 @@ from robustify.judging.positions import position_bias as judge_position_bias
 from robustify.judging.positions import stability as judge_stability
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.votes import first_block
-from robustify.judging.summary.scored import PositionBias
+from robustify.judging.summary.model_parts import PositionBias
 from robustify.report.printing import finding
 from tests.support.contexts import made_up
 from tests.support.fake_answers import bench, rows, text_rows

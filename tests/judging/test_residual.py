@@ -14,7 +14,6 @@ from robustify.base.arrays import Ints
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging import judge
-from robustify.judging.asked_items import Facts
 from robustify.judging.audit.auditor import AuditorRates
 from robustify.judging.audit.auditor import audit_rate as rate_of
 from robustify.judging.audit.residual import AUDITORS, AuditTask
@@ -22,6 +21,7 @@ from robustify.judging.audit.residual import residual as judge_residual
 from robustify.judging.baselines.heuristics import SEES_STEM, guess
 from robustify.judging.context import Context, Limits, Rules, context
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.report.page_tables import auditors
 from tests.support.fake_answers import Bench, bench, items_of, rows

@@ -8,7 +8,7 @@ from robustify.base.arrays import Bools
 from robustify.judging.screen.consensus import Chance, apply_rule, chance
 from robustify.judging.screen.item_index import key_shares, key_spread
 from robustify.judging.screening import flag_fields
-from robustify.judging.summary.screened import OffPosition, Screen
+from robustify.judging.summary.screen_parts import OffPosition, Screen
 from robustify.report.printing import finding
 from tests.support.fake_answers import Bench, bench, votes_of
 from tests.support.rules import unanimous

@@ -11,7 +11,7 @@ from robustify.items.item import Item
 from robustify.judging.baselines.words import WordUse
 from robustify.judging.lint.rules import CUES as LINT
 from robustify.judging.lint.rules import FIXES, clearest_cue
-from robustify.judging.summary.screened import CUES, CueCode
+from robustify.judging.summary.screen_parts import CUES, CueCode
 from robustify.report.explaining import cue_sentence, mends
 from robustify.report.printing import cue_words
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from robustify.base.errors import DataError, UsageError
 from robustify.cli import cli
-from robustify.judging.summary.screened import CUES
+from robustify.judging.summary.screen_parts import CUES
 from robustify.report.explaining import explained, flagged
 from robustify.runs.run import EVIDENCE, Run
 from tests.support import exported_run

@@ -167,9 +167,9 @@ def test_the_interval_of_the_latent_rate_counts_copies_together() -> None:
     drawn = draw(sim)
     items, rules = drawn.items(), Rules(ScreenRules(criterion="unanimous"))
     ctx = context(drawn.answers(items), drawn.facts, rules, items)
-    source = [drawn.source[drawn.ids.index(name)] for name in ctx.asked.index.items]
-    pairs = list(zip(ctx.asked.groups.tolist(), source, strict=True))
-    assert len(set(pairs)) == len(set(source)) == len(set(ctx.asked.groups.tolist())), (
+    source = [drawn.source[drawn.ids.index(name)] for name in ctx.responses.index.items]
+    pairs = list(zip(ctx.responses.groups.tolist(), source, strict=True))
+    assert len(set(pairs)) == len(set(source)) == len(set(ctx.responses.groups.tolist())), (
         "each group is an original's"
     )
     found, alone = screen(ctx).latent_shortcut_rate, ctx.screen.result.chance()

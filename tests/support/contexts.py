@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from robustify.judging.asked_items import AskedItems
 from robustify.judging.context import Parts
+from robustify.judging.response_data import ResponseData
 
 
 class _MadeUp(SimpleNamespace):
-    first_rows = AskedItems.first_rows
-    row_groups = AskedItems.row_groups
+    first_rows = ResponseData.first_rows
+    row_groups = ResponseData.row_groups
 
 
 def made_up(models: Sequence[str], groups: Any = None, **more: Any) -> Any:

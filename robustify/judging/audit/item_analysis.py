@@ -12,14 +12,14 @@ import numpy as np
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.judging.accuracy import Credits
-from robustify.judging.asked_items import AskedItems
 from robustify.judging.context import Parts
 from robustify.judging.measures import against_chance
+from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.votes import UNANSWERED, first_picks
 from robustify.judging.stats.intervals import interval, rate
 from robustify.judging.stats.tests import paired_difference, poisson_binomial, upper_tail
+from robustify.judging.summary.model_parts import ItemAnalysis, KeysToCheck, LabelNoise
 from robustify.judging.summary.quantity import Quantity, Reason
-from robustify.judging.summary.scored import ItemAnalysis, KeysToCheck, LabelNoise
 
 FEWEST, FEWEST_STRONG = 5, 2
 """Least number of models that answered an item, and of strong models if there are fewer."""
@@ -45,13 +45,15 @@ class AnalysedItems:
     listed: Ints
 
 
-def item_analysis(asked: AskedItems, parts: Parts, credits: Mapping[str, Credits]) -> AnalysedItems | None:
+def item_analysis(
+    responses: ResponseData, parts: Parts, credits: Mapping[str, Credits]
+) -> AnalysedItems | None:
     """Analyze each item by the models' answers to the full question. None if fewer than five models answered any item."""
-    index, credit_of = asked.index, _full(credits)
+    index, credit_of = responses.index, _full_credits(credits)
     picks_of = {
         name: picks
         for name in credit_of
-        if (picks := first_picks(asked.answers, index, asked.full, name)) is not None
+        if (picks := first_picks(responses.answers, index, responses.full, name)) is not None
     }
     if len(picks_of) < FEWEST:
         return None
@@ -64,9 +66,11 @@ def item_analysis(asked: AskedItems, parts: Parts, credits: Mapping[str, Credits
     picks = np.where(np.isnan(credit), -1, np.column_stack([*picks_of.values()]))
     order = np.argsort(np.nanmean(credit, axis=0), kind="stable")
     half = len(order) // 2
-    weaker, stronger = (_counts(picks[:, of], index.width) for of in (order[:half], order[half:]))
+    weaker, stronger = (_pick_counts(picks[:, of], index.width) for of in (order[:half], order[half:]))
     options, rows = np.arange(index.width), np.arange(len(index))
-    group_of = np.repeat((rows if asked.groups is None else asked.groups)[:, None], index.width, axis=1)
+    group_of = np.repeat(
+        (rows if responses.groups is None else responses.groups)[:, None], index.width, axis=1
+    )
     wrong = (options < index.k[:, None]) & (options != index.key[:, None]) & analysed[:, None]
     unpicked = wrong & (weaker + stronger == 0)
     difficulty = np.where(analysed, np.nansum(credit, axis=1) / np.maximum(n, 1), np.nan)
@@ -80,7 +84,7 @@ def item_analysis(asked: AskedItems, parts: Parts, credits: Mapping[str, Credits
         models=tuple(picks_of),
         n=int(analysed.sum()),
         kr20=_kr20(credit),
-        negative=Quantity.from_rate(rate(np.where(np.isnan(total), np.nan, total < 0), asked.groups)),
+        negative=Quantity.from_rate(rate(np.where(np.isnan(total), np.nan, total < 0), responses.groups)),
         unpicked=Quantity.from_rate(rate(unpicked[wrong].astype(np.float64), group_of[wrong])),
         misled=Quantity.from_rate(parts.rate(misled.astype(np.float64), analysed)),
         keys=keys,
@@ -91,8 +95,8 @@ def item_analysis(asked: AskedItems, parts: Parts, credits: Mapping[str, Credits
         "item_total": total,
         "information": information(difficulty, total),
         "unpicked": np.where(analysed, unpicked.sum(axis=1), 0),
-        "picks_of_weaker": _words(weaker, index.k),
-        "picks_of_stronger": _words(stronger, index.k),
+        "picks_of_weaker": _joined_counts(weaker, index.k),
+        "picks_of_stronger": _joined_counts(stronger, index.k),
         "other": np.where(analysed & (doubt > 0), other, -1),
         "doubt": np.where(analysed, doubt, np.nan),
         "check": np.isin(rows, listed).astype(np.int64),
@@ -101,7 +105,10 @@ def item_analysis(asked: AskedItems, parts: Parts, credits: Mapping[str, Credits
 
 
 def label_noise(
-    asked: AskedItems, parts: Parts, credits: Mapping[str, Credits], analysed: AnalysedItems | None = None
+    responses: ResponseData,
+    parts: Parts,
+    credits: Mapping[str, Credits],
+    analysed: AnalysedItems | None = None,
 ) -> LabelNoise | None:
     """Return the keys that may be wrong, or None if no model was asked the full question.
 
@@ -112,20 +119,20 @@ def label_noise(
     many or more. It is a lower bound, because models share errors. Exchangeable keys do not apply, because strong models
     know most keys.
     """
-    index, full = asked.index, _full(credits)
+    index, full = responses.index, _full_credits(credits)
     if not full:
         return None
-    strong = tuple(name for name in full if _is_strong(asked.index.k, parts, credits[name]))
+    strong = tuple(name for name in full if _is_strong(responses.index.k, parts, credits[name]))
     if analysed is not None:
         keys = analysed.part.keys
         if (keys.precision.value or 0.0) < LEAST_PRECISION:
             vague = Reason.of("vague_list", precision=keys.precision.value, planted=keys.planted)
             return LabelNoise(strong=strong, reason=vague)
-        return _noise(asked.index.items, parts, strong, analysed.is_analysed, analysed.listed)
+        return _noise(responses.index.items, parts, strong, analysed.is_analysed, analysed.listed)
     if len(strong) < FEWEST_STRONG:
         few = Reason.of("few_strong_models", strong=len(strong), asked=len(full))
         return LabelNoise(strong=strong, reason=few)
-    all_picks = (first_picks(asked.answers, index, asked.full, name) for name in strong)
+    all_picks = (first_picks(responses.answers, index, responses.full, name) for name in strong)
     picks = np.column_stack([pick for pick in all_picks if pick is not None])
     answered = (picks != UNANSWERED).all(axis=1) & (index.key >= 0)
     wrong = answered & (picks >= 0).all(axis=1) & (picks != index.key[:, None]).all(axis=1)
@@ -136,7 +143,7 @@ def label_noise(
         "expected": float(agreeing.sum()),
         "p": upper_tail(poisson_binomial(agreeing, units), len(flagged)),
     }
-    return _noise(asked.index.items, parts, strong, answered, flagged).model_copy(update=chance)
+    return _noise(responses.index.items, parts, strong, answered, flagged).model_copy(update=chance)
 
 
 def _is_strong(k: Ints, parts: Parts, credits: Credits) -> bool:
@@ -172,7 +179,7 @@ def _noise(
     )
 
 
-def _full(credits: Mapping[str, Credits]) -> dict[str, Floats]:
+def _full_credits(credits: Mapping[str, Credits]) -> dict[str, Floats]:
     return {
         name: credit for name, credits_of in credits.items() if (credit := credits_of.get("full")) is not None
     }
@@ -265,9 +272,9 @@ def _kr20(credit: Floats) -> Quantity:
     return Quantity(value=n / (n - 1) * (1 - float(complete.var(axis=1).sum()) / spread), n=n)
 
 
-def _counts(picks: Ints, width: int) -> Ints:
+def _pick_counts(picks: Ints, width: int) -> Ints:
     return np.stack([(picks == option).sum(axis=1) for option in range(width)], axis=1)
 
 
-def _words(counts: Ints, k: Ints) -> list[str]:
+def _joined_counts(counts: Ints, k: Ints) -> list[str]:
     return [" ".join(map(str, row[:n])) for row, n in zip(counts.tolist(), k.tolist(), strict=True)]

@@ -49,40 +49,40 @@ Auditor = Callable[[Context, AuditTask], Iterable[AuditorRates]]
 """Function that answers the kept items without their questions in some ways, and returns their rates."""
 
 
-def left_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
+def leave_one_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
     """Yield the accuracy of each voter on the items that the other voters keep."""
     for m, name in enumerate(ctx.screen.votes.voters):
         others = ctx.screen.votes.without(name)
         if others.voters:
             kept = kept_by(ctx.screen.by_rule(others, ctx.rules.screen))
-            yield _model(ctx, "leave_one_out", name, ctx.screen.votes.best[:, m], kept)
+            yield _rates(ctx, "leave_one_out", name, ctx.screen.votes.best[:, m], kept)
 
 
 def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the accuracy on kept items of each model that answered the screen without voting."""
     votes, rules = ctx.screen.votes, ctx.rules.screen
-    models = models_asked(ctx.asked.answers, VIEW_OF[rules.mode], votes.template)
+    models = models_asked(ctx.responses.answers, VIEW_OF[rules.mode], votes.template)
     names = tuple(model for model in models if model not in votes.voters)
     if names and votes.template is not None:
         changes = {"criterion": "unanimous", "voters": names, "template": votes.template}
-        best = cast_votes(ctx.asked.answers, rules.model_copy(update=changes), ctx.asked.index).best
+        best = cast_votes(ctx.responses.answers, rules.model_copy(update=changes), ctx.responses.index).best
         for m, name in enumerate(names):
-            yield _model(ctx, "non_voter", name, best[:, m], task.kept)
+            yield _rates(ctx, "non_voter", name, best[:, m], task.kept)
 
 
-def by_meaning(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
+def sentence_encoder(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the accuracy of the sentence encoder on the kept items. Items that it did not see count as unanswered."""
-    for name in models_asked(ctx.asked.answers, MEANING):
-        rows = ctx.asked.answers.block(MEANING, name).first()
-        rows = rows.where(ctx.asked.index.index_of[rows.item] >= 0)
-        shared = best(rows.scores, rows.k)[:, : ctx.asked.index.width]
-        picked = np.zeros((len(ctx.asked.index), ctx.asked.index.width), dtype=bool)
-        picked[ctx.asked.index.index_of[rows.item], : shared.shape[1]] = shared
-        yield _model(ctx, "encoder", name, picked, task.kept)
+    for name in models_asked(ctx.responses.answers, MEANING):
+        rows = ctx.responses.answers.block(MEANING, name).first()
+        rows = rows.where(ctx.responses.index.index_of[rows.item] >= 0)
+        shared = best(rows.scores, rows.k)[:, : ctx.responses.index.width]
+        picked = np.zeros((len(ctx.responses.index), ctx.responses.index.width), dtype=bool)
+        picked[ctx.responses.index.index_of[rows.item], : shared.shape[1]] = shared
+        yield _rates(ctx, "encoder", name, picked, task.kept)
 
 
-def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
-    all_items = all_answered(ctx.asked.index)
+def _rates(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
+    all_items = all_answered(ctx.responses.index)
     after, before = (
         audit_rate(best[part.mask], part, ctx.parts.groups_of(part.mask)) for part in (kept, all_items)
     )
@@ -92,7 +92,7 @@ def _model(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) 
 def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     """Yield the heuristic with the lowest Holm-corrected p-value on the kept items, if there is one."""
     kept, probe = task.kept, task.probe
-    if first_template(ctx.asked.answers, HEURISTIC) is None or not len(kept.key):
+    if first_template(ctx.responses.answers, HEURISTIC) is None or not len(kept.key):
         return
     # Copies of an item are not independent evidence.
     representatives = np.zeros_like(kept.mask)
@@ -100,10 +100,10 @@ def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
     possible_keys = np.zeros((len(representatives), kept.open.shape[1]), dtype=bool)
     possible_keys[kept.mask] = kept.open
     scores = heuristic_scores(
-        ctx.asked.answers,
-        ctx.asked.in_table(representatives),
-        ctx.asked.in_table(possible_keys),
-        ctx.asked.table_groups,
+        ctx.responses.answers,
+        ctx.responses.in_table(representatives),
+        ctx.responses.in_table(possible_keys),
+        ctx.responses.table_groups,
     )
     rows = {
         name: Score.model_validate(row) for name, row in scores.items() if row["n"] and name not in SEES_STEM
@@ -123,9 +123,9 @@ def fresh_probe(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 
 AUDITORS: dict[str, Auditor] = {
-    "leave_one_out": left_out,
+    "leave_one_out": leave_one_out,
     "non_voter": non_voters,
-    "encoder": by_meaning,
+    "encoder": sentence_encoder,
     "heuristic": best_heuristic,
     "probe": fresh_probe,
 }
@@ -134,9 +134,9 @@ AUDITORS: dict[str, Auditor] = {
 
 def residual(ctx: Context) -> Residual:
     """Return the residual audit of the items that the run's rule keeps."""
-    index, margin = ctx.asked.index, ctx.rules.limits.residual_margin
+    index, margin = ctx.responses.index, ctx.rules.limits.residual_margin
     fitted = ctx.rules.screen.criterion == FDR
-    task = AuditTask(kept_by(ctx.screen.result), FreshProbe(ctx.asked.items, ctx.rules.probe), fitted)
+    task = AuditTask(kept_by(ctx.screen.result), FreshProbe(ctx.responses.items, ctx.rules.probe), fitted)
     auditors = [rates for auditor in AUDITORS.values() for rates in auditor(ctx, task)]
     kept = (ctx.screen.result.outcome == KEPT) & (index.k > 0)
     chance = float(np.mean(1 / index.k[kept])) if kept.any() else None

@@ -24,7 +24,7 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.panel import Panel
 from robustify.judging.looks.preference import FEWEST_WRONG, Slope, blind_slopes, wrong_groups, wrong_slope
-from robustify.judging.looks.standardized import UNREAD, PickRows, ReadOptions
+from robustify.judging.looks.read_options import UNREAD, PickRows, ReadOptions
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, group_sums
 from robustify.judging.stats.tests import Difference
 from robustify.judging.summary.looks import Looks, LooksSource, LooksSourceName, LooksState

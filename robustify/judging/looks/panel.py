@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.preference import RIDGE, Slope
-from robustify.judging.looks.standardized import UNREAD, KeyProbability, PickRows, ReadOptions
+from robustify.judging.looks.read_options import UNREAD, KeyProbability, PickRows, ReadOptions
 
 FEWEST_OTHERS, LEAST_SHARED = 5, 0.5
 """Fewest other models of a panel, and the share of the items that a model must have answered to be in it."""

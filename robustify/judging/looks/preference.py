@@ -10,7 +10,7 @@ import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.baselines.conditional_logit import fit_conditional_logit, log_probabilities
-from robustify.judging.looks.standardized import PickRows, ReadOptions
+from robustify.judging.looks.read_options import PickRows, ReadOptions
 
 RIDGE = 2.0
 """Ridge penalty of the logits."""

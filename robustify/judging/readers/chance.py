@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
 from robustify.judging.stats.intervals import NORMAL, group_sums
 from robustify.judging.stats.tests import LEVEL, holm
-from robustify.judging.summary.scored import Gain
+from robustify.judging.summary.model_parts import Gain
 
 TO_SEE = 0.03
 """Gain over chance that an audit should be able to see."""

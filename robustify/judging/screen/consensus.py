@@ -42,7 +42,7 @@ from robustify.judging.stats.intervals import (
     wilson,
 )
 from robustify.judging.stats.tests import central, poisson_binomial, upper_tail
-from robustify.judging.summary.screened import OffPosition
+from robustify.judging.summary.screen_parts import OffPosition
 
 _Z2 = NormalDist().inv_cdf(0.975) ** 2
 _NO_RATE = Rate(None, 0, None)

@@ -13,7 +13,7 @@ from robustify.base.errors import DataError
 from robustify.items.answers import Answers, Block
 from robustify.judging.stats.intervals import clusters, design_effect
 from robustify.judging.stats.tests import LEVEL
-from robustify.judging.summary.screened import KeysAmong, KeySpread, OffPosition
+from robustify.judging.summary.screen_parts import KeysAmong, KeySpread, OffPosition
 
 FEWEST_PER_POSITION = 5
 """Expected keys per position below which keys are simulated, because the chi-square limit is unreliable."""

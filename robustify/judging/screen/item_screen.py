@@ -9,8 +9,8 @@ from robustify.base.arrays import Bools
 from robustify.base.errors import UsageError
 from robustify.items.answers import Answers
 from robustify.items.scoring import VIEW_OF
-from robustify.judging.asked_items import AskedItems
 from robustify.judging.readers.reader_rows import ProbeSettings
+from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.consensus import ScreenResult, Verdicts, apply_rule
 from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.ranking import Ranker, Ranking
@@ -58,13 +58,13 @@ class ItemScreen:
         return apply_rule(votes, rules, flags(ranking, self.votes.key, rules.fdr))
 
 
-def screen_items(asked: AskedItems, rules: ScreenRules, probe: ProbeSettings) -> ItemScreen:
+def screen_items(responses: ResponseData, rules: ScreenRules, probe: ProbeSettings) -> ItemScreen:
     """Cast the votes, rank the items, find the cutoff, and assign verdicts. Raise `UsageError` if the rules name voters or
     a template that the answers do not contain."""
-    answers, index, facts = asked.answers, asked.index, asked.facts
+    answers, index, facts = responses.answers, responses.index, responses.facts
     _check_rules(answers, rules)
     votes = cast_votes(answers, rules, index)
-    ranker = Ranker(answers, index, asked.items, probe, facts.groups)
+    ranker = Ranker(answers, index, responses.items, probe, facts.groups)
     ranking = ranker.rank(rules.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.fdr)
     result = apply_rule(votes, rules, decision)

@@ -6,8 +6,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from robustify.base.errors import DataError
-from robustify.judging.summary.quantity import Measures, P, Part, Quantity, Reason, Share
-from robustify.judging.summary.scored import (
+from robustify.judging.summary.model_parts import (
     CalibrationViews,
     ItemAnalysis,
     LabelNoise,
@@ -17,7 +16,8 @@ from robustify.judging.summary.scored import (
     PositionBias,
     RandomRemoval,
 )
-from robustify.judging.summary.screened import Benchmark, CueCounts, Inference, Screen, Splits, Topics
+from robustify.judging.summary.quantity import Measures, P, Part, Quantity, Reason, Share
+from robustify.judging.summary.screen_parts import Benchmark, CueCounts, Inference, Screen, Splits, Topics
 
 FORMAT = 5
 AGAIN = "run `robustify judge` on the run's folder"

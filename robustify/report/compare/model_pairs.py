@@ -6,8 +6,8 @@ from typing import Any
 
 from robustify.judging.stats.intervals import NORMAL
 from robustify.judging.stats.tests import LEVEL, detectable, holm
+from robustify.judging.summary.model_parts import Paired
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.scored import Paired
 from robustify.report.compare.change import Tree
 from robustify.report.format import (
     ABSENT,

@@ -18,7 +18,7 @@ from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.quantity import Measured, Score
 from robustify.judging.summary.result import State, Summary
-from robustify.judging.summary.screened import TopicRow
+from robustify.judging.summary.screen_parts import TopicRow
 from robustify.restricted.disclosure.item_words import ItemWords
 from robustify.restricted.disclosure.released_number import Kind, Numbering, ReleasedNumber
 

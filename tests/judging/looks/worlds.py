@@ -6,7 +6,7 @@ import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.estimate import Estimate, estimates
-from robustify.judging.looks.standardized import PickRows, ReadOptions
+from robustify.judging.looks.read_options import PickRows, ReadOptions
 
 OTHERS = ("o0", "o1", "o2", "o3", "o4", "o5", "o6")
 

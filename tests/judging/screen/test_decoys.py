@@ -9,8 +9,8 @@ from scipy.special import expit, logit
 from bench.simulate.dependent import DEPENDENT, LATER, UNSEEN
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers
-from robustify.judging.asked_items import Facts
 from robustify.judging.context import Rules, context
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import (
     Cutoff,

@@ -12,10 +12,10 @@ from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.items.scoring import picks
 from robustify.judging import judge
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.context import Rules, context
+from robustify.judging.response_data import Facts
 from robustify.judging.screen.certainty import fitted_certainty, top_options
 from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index

@@ -11,6 +11,7 @@ import pytest
 
 from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
 from robustify.judging.summary.looks import Looks, LooksSource
+from robustify.judging.summary.model_parts import Model
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.scored import Model

@@ -10,12 +10,12 @@ from robustify.items.answers import Answer, Answers, Asked, answer, unanswered
 from robustify.items.item import Item
 from robustify.items.orders import own, rotations
 from robustify.judging import Judgement, judge
-from robustify.judging.asked_items import Facts
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Context, Rules, context
-from robustify.judging.looks import owed
+from robustify.judging.looks import run_looks
 from robustify.judging.looks.estimate import Estimate
 from robustify.judging.measures import LOOKS
+from robustify.judging.response_data import Facts
 from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.result import read
 
@@ -97,7 +97,7 @@ def estimated(items: Sequence[Item], rows: Sequence[Answer], rules: Rules | None
 
 
 def looks_of(ctx: Context) -> dict[str, Estimate]:
-    return owed.looks_of(ctx.asked, ctx.screen.ranker, ctx.rules)
+    return run_looks.looks_of(ctx.responses, ctx.screen.ranker, ctx.rules)
 
 
 def looks(judgement: Judgement, name: str = "m") -> Looks:
@@ -189,20 +189,20 @@ def test_a_reader_that_saw_the_items_refuses_every_number(
         Rules(),
         items,
     )
-    above, accuracy, chance = owed.placebo(ctx.asked, ctx.rules.probe)
+    above, accuracy, chance = run_looks.placebo(ctx.responses, ctx.rules.probe)
     assert (above, chance) == (False, 0.25)
     assert 0.2 < accuracy < 0.3
-    monkeypatch.setattr(owed, "MOST_REDRAWN", 300)
-    assert owed.placebo(ctx.asked, ctx.rules.probe)[1] != accuracy
-    assert not owed.placebo(ctx.asked, ctx.rules.probe)[0]
+    monkeypatch.setattr(run_looks, "MOST_REDRAWN", 300)
+    assert run_looks.placebo(ctx.responses, ctx.rules.probe)[1] != accuracy
+    assert not run_looks.placebo(ctx.responses, ctx.rules.probe)[0]
 
-    class InSample(owed.Ranker):
-        def by_options(self) -> owed.OptionScores | None:
+    class InSample(run_looks.Ranker):
+        def by_options(self) -> run_looks.OptionScores | None:
             found = super().by_options()
             is_key = np.arange(found.logits.shape[1]) == self._index.key[:, None]
             return replace(found, logits=found.logits + is_key)
 
-    monkeypatch.setattr(owed, "Ranker", InSample)
+    monkeypatch.setattr(run_looks, "Ranker", InSample)
     found = looks_of(ctx)
     assert {estimate.part.reason.code for estimate in found.values()} == {"looks_reader_saw_items"}
     assert {estimate.part.value for estimate in found.values()} == {None}

@@ -8,12 +8,12 @@ import numpy as np
 from robustify.items.answers import Block
 from robustify.items.scoring import VIEW_OF, Mode
 from robustify.items.views import Hidden
-from robustify.judging.asked_items import AskedItems
 from robustify.judging.baselines.near_duplicates import content_hashes, unit_hashes
 from robustify.judging.context import Rules
 from robustify.judging.looks.estimate import Estimate, estimates, no_looks
-from robustify.judging.looks.standardized import TIED, UNREAD, PickRows, ReadOptions, beats_chance
+from robustify.judging.looks.read_options import TIED, UNREAD, PickRows, ReadOptions, beats_chance
 from robustify.judging.readers.reader_rows import ProbeSettings
+from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.ranking import OptionScores, Ranker
 from robustify.judging.screen.votes import first_block
@@ -23,40 +23,42 @@ MOST_REDRAWN = 5_000
 """Most items of the placebo. With more, it takes groups of items in the order of their contents."""
 
 
-def looks_of(asked: AskedItems, ranker: Ranker, rules: Rules) -> dict[str, Estimate]:
+def looks_of(responses: ResponseData, ranker: Ranker, rules: Rules) -> dict[str, Estimate]:
     """Estimate the looks of each model that was asked the full question, on the items with a known key. `influence` is by
     item of the run (n,), 0 for the others."""
-    blocks = {name: first_block(asked.answers, asked.full, name) for name in asked.models}
+    blocks = {name: first_block(responses.answers, responses.full, name) for name in responses.models}
     blocks = {name: block for name, block in blocks.items() if len(block)}
     reader = ranker.by_options() if blocks else None
     if reader is None:
-        reason = Reason.of("looks_no_texts" if asked.items is None else "looks_few_items", n=len(asked.index))
-        return {name: _unread(len(asked.index), block, reason) for name, block in blocks.items()}
-    run = _Run(asked, reader)
+        reason = Reason.of(
+            "looks_no_texts" if responses.items is None else "looks_few_items", n=len(responses.index)
+        )
+        return {name: _unread(len(responses.index), block, reason) for name, block in blocks.items()}
+    run = _Run(responses, reader)
     rows_of = {name: run.rows(block) for name, block in blocks.items()}
-    blind = {name: run.rows(_without_question(asked, name, rules.hidden)) for name in blocks}
+    blind = {name: run.rows(_without_question(responses, name, rules.hidden)) for name in blocks}
     blind = {name: rows for name, rows in blind.items() if len(rows.item)}
     looks = {name: run.spread(estimate) for name, estimate in estimates(run.options, rows_of, blind).items()}
     # A placebo costs as much as the reader, so it is fitted only if its result matters.
     if any(estimate.part.state != "cannot tell" for estimate in looks.values()):
-        above, accuracy, chance = placebo(asked, rules.probe)
+        above, accuracy, chance = placebo(responses, rules.probe)
         if above:
             reason = Reason.of("looks_reader_saw_items", value=accuracy, chance=chance)
-            return {name: _unread(len(asked.index), block, reason) for name, block in blocks.items()}
+            return {name: _unread(len(responses.index), block, reason) for name, block in blocks.items()}
     return looks
 
 
-def placebo(asked: AskedItems, probe: ProbeSettings) -> tuple[bool, float, float]:
+def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float, float]:
     """Fit the reader to keys that are redrawn by a hash of their texts, and return whether it beats chance, its accuracy,
     and chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
-    if asked.items is None:
+    if responses.items is None:
         raise ValueError("the placebo reads the texts of options, which are unknown")
-    content, groups = content_hashes(asked.items), asked.groups
+    content, groups = content_hashes(responses.items), responses.groups
     group = np.arange(len(content)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first = np.full(int(group.max(initial=-1)) + 1, np.inf)
     np.minimum.at(first, group, content)
     drawn = np.sort(np.lexsort((content, first[group]))[:MOST_REDRAWN])
-    items = [asked.items[row] for row in drawn.tolist()]
+    items = [responses.items[row] for row in drawn.tolist()]
     k = np.array([item.k for item in items], dtype=np.int16)
     key = np.array(
         [
@@ -65,19 +67,19 @@ def placebo(asked: AskedItems, probe: ProbeSettings) -> tuple[bool, float, float
         ],
         dtype=np.int16,
     )
-    unasked = np.full(len(asked.index.index_of), -1, dtype=np.int32)
+    unasked = np.full(len(responses.index.index_of), -1, dtype=np.int32)
     index = ItemIndex(tuple(item.id for item in items), key, k, unasked)
-    redrawn = Ranker(asked.answers, index, items, probe, asked.facts.groups).by_options()
+    redrawn = Ranker(responses.answers, index, items, probe, responses.facts.groups).by_options()
     if redrawn is None:
         return False, float((1 / k).mean()), float((1 / k).mean())
     return beats_chance(redrawn.logits, redrawn.mask, key, group[drawn])
 
 
-def _without_question(asked: AskedItems, name: str, hidden: Hidden) -> Block:
+def _without_question(responses: ResponseData, name: str, hidden: Hidden) -> Block:
     """Return a model's rows without the question, in the mode of the full question if it was asked so. The block is empty
     if the model was not asked, or saw more than the options."""
-    modes: tuple[Mode, ...] = (asked.mode, "text" if asked.mode == "letter" else "letter")
-    blocks = [first_block(asked.answers, VIEW_OF[mode], name) for mode in modes]
+    modes: tuple[Mode, ...] = (responses.mode, "text" if responses.mode == "letter" else "letter")
+    blocks = [first_block(responses.answers, VIEW_OF[mode], name) for mode in modes]
     if hidden != "question":
         return blocks[0].where(np.zeros(len(blocks[0]), dtype=bool))
     return next((block for block in blocks if len(block)), blocks[0])
@@ -93,17 +95,17 @@ def _unread(n_items: int, block: Block, reason: Reason) -> Estimate:
 class _Run:
     """Items of a run with a known key, as its reader sees them."""
 
-    asked: AskedItems
+    responses: ResponseData
     reader: OptionScores
 
     @cached_property
     def options(self) -> ReadOptions:
         """Options of the items with a known key."""
-        keyed, groups = self.reader.is_keyed, self.asked.groups
+        keyed, groups = self.reader.is_keyed, self.responses.groups
         return ReadOptions.from_logits(
             self.reader.logits[keyed],
             self.reader.mask[keyed],
-            self.asked.index.key[keyed],
+            self.responses.index.key[keyed],
             None if groups is None else groups[keyed],
         )
 
@@ -111,7 +113,7 @@ class _Run:
         """Return the rows of a block that belong to these items, with the picks in the benchmark's order."""
         keyed = self.reader.is_keyed
         place = np.append(np.where(keyed, np.cumsum(keyed) - 1, -1), -1)
-        item = place[self.asked.index.index_of[block.item]]
+        item = place[self.responses.index.index_of[block.item]]
         block, item = block.where(item >= 0), item[item >= 0]
         order = block.order[:, : self.options.mask.shape[1]]
         position = np.full((len(item), self.options.mask.shape[1]), -1)
@@ -122,6 +124,6 @@ class _Run:
 
     def spread(self, estimate: Estimate) -> Estimate:
         """Return an estimate with the influence of each item of the run."""
-        influence = np.zeros(len(self.asked.index))
+        influence = np.zeros(len(self.responses.index))
         influence[self.reader.is_keyed] = estimate.influence
         return replace(estimate, influence=influence)

@@ -1,4 +1,4 @@
-"""Items that were asked, with the answers to them and the facts about their benchmark. The screen is not known here."""
+"""Answers of models to the items to judge, with the facts about their benchmark. The screen is not known here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -38,9 +38,9 @@ class Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class AskedItems:
-    """Items to judge, and the answers to them. `mode` is that of the full question. `groups` (n,) is shared by items that
-    depend on each other, and None if every item is independent."""
+class ResponseData:
+    """Items to judge, and the answers of models to them. `mode` is that of the full question. `groups` (n,) is shared by
+    items that depend on each other, and None if every item is independent."""
 
     answers: Answers
     index: ItemIndex
@@ -52,7 +52,7 @@ class AskedItems:
     @classmethod
     def from_answers(
         cls, answers: Answers, facts: Facts, mode: Mode, items: Sequence[Item] | None = None
-    ) -> "AskedItems":
+    ) -> "ResponseData":
         """Arrange the answers by item. If the full question was asked in both modes, `mode` chooses. Raise `DataError` if
         rows contradict each other or the items."""
         views = {view for view, _, _ in answers.askings()}
