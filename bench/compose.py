@@ -38,7 +38,7 @@ from robustify.composing.proof import AFTER, Proof, Vectors
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
-from robustify.judging.summary.scored import Gain
+from robustify.judging.summary.model_parts import Gain
 from robustify.pipeline.by_meaning import text_vectors
 
 PUBLISHED = RESULTS / "atlas" / "mmlu_pro_composed.csv"

@@ -22,7 +22,7 @@ from bench.simulate.looks_world import BY_NAME, DECIDE, OWN, answered
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.files import cache_folder
 from robustify.judging.looks.estimate import estimates
-from robustify.judging.looks.standardized import ReadOptions, beats_chance
+from robustify.judging.looks.read_options import ReadOptions, beats_chance
 
 SETS, DECIDING = 40, 100
 """Sets of a world, and of one that decides."""

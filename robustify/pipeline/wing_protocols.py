@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from robustify.items.item import Item
+from robustify.judging import Judgement
 from robustify.judging.free_response import FreeGrades
-from robustify.judging.judgement import Judgement
 from robustify.models.engines.protocols import Watch
 from robustify.models.forecast import Forecast
 from robustify.pipeline.asked import RunInput

@@ -17,7 +17,7 @@ from robustify.base.errors import DataError, ItemError
 from robustify.base.files import original
 from robustify.items.item import MOST, Item
 from robustify.judging.summary.result import State
-from robustify.judging.summary.screened import CUES, CueCode
+from robustify.judging.summary.screen_parts import CUES, CueCode
 from robustify.reading.guard import Guard
 
 if TYPE_CHECKING:

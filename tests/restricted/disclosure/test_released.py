@@ -14,8 +14,7 @@ from robustify.judging.summary.looks import Looks, LooksSource
 from robustify.judging.summary.model_parts import Model
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
-from robustify.judging.summary.scored import Model
-from robustify.judging.summary.screened import ExcessOverChance, TopicRow
+from robustify.judging.summary.screen_parts import ExcessOverChance, TopicRow
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.item_words import ItemWords
 from robustify.restricted.disclosure.released import (
