@@ -1,7 +1,6 @@
 """Scores: chance beside each rate, gaps on common items, random removals on known truth, picks, and pairs of models."""
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -50,8 +49,8 @@ def format_gap(won: Credits, where: Parts) -> Any:
     """The paired difference between the full question and the cloze, None if it is not measured."""
     (measure,) = (one for one in MEASURES if one.name == "format_gap")
     model = ScoredModel("m", Answers.of([]), item_index(Answers.of([]), []), "full", won)
-    judged = MeasureInput(SimpleNamespace(parts=where), {"m": model}, {})
-    found = measure.computed(judged).get("m")
+    given: Any = MeasureInput(None, None, where, None, {"m": model}, {})
+    found = measure.computed(given).get("m")
     return None if found is None else found.tree()["all"]
 
 

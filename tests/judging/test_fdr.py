@@ -132,7 +132,7 @@ def test_nothing_to_rank_is_nothing_flagged() -> None:
     b = bench(60, 1, seed=9)
     table = Answers.of(rows(replace(b, picks=np.full_like(b.picks, -2)), rotations=False, bias=0.0))
     found = judge(table, Facts("ties"), Rules(FDR))
-    assert {v.verdict for v in found.screen.verdicts} == {"undecided"}
+    assert {v.verdict for v in found.verdicts} == {"undecided"}
 
 
 def test_options_that_nothing_tells_apart_are_kept() -> None:
