@@ -8,14 +8,24 @@ from typing import Any
 import pytest
 import yaml
 
-from robustify.base.errors import RobustifyError
+from robustify.base.errors import RobustifyError, notice_code
 
 CASES = Path(__file__).parents[1] / "data" / "cases"
 
 
 def cases(file: str, table: str) -> list[Any]:
     """The rows of one table; a list inside a row is a list."""
-    return [tuple(row) for row in yaml.safe_load((CASES / f"{file}.yaml").read_text("utf-8"))[table]]
+    return [tuple(row) for row in contents(file)[table]]
+
+
+def contents(file: str) -> Any:
+    """All that a file of cases holds."""
+    return yaml.safe_load((CASES / f"{file}.yaml").read_text("utf-8"))
+
+
+def codes(lines: Iterable[str]) -> list[str]:
+    """The codes of messages, in order."""
+    return [notice_code(line) for line in lines]
 
 
 def fields(thing: object, names: Iterable[str]) -> dict[str, Any]:

@@ -163,13 +163,15 @@ def _key(target: object, labels: Sequence[str], choices: Sequence[str]) -> int:
     """Return the index of the right option as lm-eval counts it. Raise `ItemError` if it is none, or not a single one."""
     keys = {_index(each, labels, choices) for each in (target if isinstance(target, list) else [target])}
     if len(keys) > 1:
-        raise ItemError(f"`{KEY}` names {len(keys)} right options; expected one", code="several-right")
+        raise ItemError(
+            f"`{KEY}` names {len(keys)} right options; expected one", code="several-right-answers"
+        )
     key = next(iter(keys), None)
     if key is None or not 0 <= key < len(choices):
         n = len(choices)
         raise ItemError(
             f"`{KEY}` names none of the {n} options, so lm-eval counts every answer as wrong",
-            code="invalid-key",
+            code="key-of-no-choice",
         )
     return key
 

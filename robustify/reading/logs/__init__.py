@@ -56,7 +56,7 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
         )
     if not path.is_file():
         raise UsageError(
-            f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)", code="missing-log"
+            f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)", code="no-such-file"
         )
     file = _opened(path)
     reader = next(reader for reader in READERS.values() if reader.recognizes(file))

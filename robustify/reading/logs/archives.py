@@ -107,7 +107,8 @@ def _as_lm_eval(archived: _Archived, with_topic: bool) -> dict[str, object]:
         raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
     if len(set(archived.keys)) != 1:
         raise ItemError(
-            f"the sample has {len(set(archived.keys))} right answers; expected one", code="several-right"
+            f"the sample has {len(set(archived.keys))} right answers; expected one",
+            code="several-right-answers",
         )
     return {
         "model": archived.model,
@@ -273,7 +274,7 @@ def _detail_as_lm_eval(cells: Cells, number: int, stem: str) -> dict[str, object
     key = key[0] if isinstance(key, list) and len(key) == 1 else key
     if isinstance(key, bool) or not isinstance(key, int) or not 0 <= key < len(choices):
         raise ItemError(
-            f"`doc.gold_index` does not select exactly one of {len(choices)} choices", code="invalid-key"
+            f"`doc.gold_index` does not select exactly one of {len(choices)} choices", code="key-of-no-choice"
         )
     plain = stem or query, [c.removeprefix(" ") for c in choices]
     listed = listed_options(query, choices) if only_labels(tuple(choices)) else plain

@@ -80,7 +80,7 @@ def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: st
         raise DataError(
             f"{file}: keys and picks are whole numbers and never 0, so they may count from 0 or from 1. Set the first "
             "number with --map first==0 or --map first==1.",
-            code="uncertain-first-number",
+            code="uncertain-key-base",
         )
     if not first and 0 in of_keys and 0 not in of_picks and max(of_picks, default=0) > max(of_keys):
         raise DataError(

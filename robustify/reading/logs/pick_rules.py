@@ -157,14 +157,15 @@ def decide(profile: Profile, mapped: Mapping[str, str]) -> Decisions:
         for column in [] if columns.startswith("=") else columns.split(","):
             if not profile.matching(column):
                 fault = f"--map {part} names a column {column!r} that does not exist"
-                raise UsageError(f"{profile.file}: {fault}; {profile.listed}", code="unknown-column")
+                raise UsageError(f"{profile.file}: {fault}; {profile.listed}", code="no-such-field")
     decided = Decisions(profile, mapped)
     for part in dict.fromkeys(rule.part for rule in RULES):
         try:
             decision = decide_part(RULES, part, decided)
         except ColumnError as error:
             raise DataError(
-                f"{profile.file}: {error}. Select one, as in --map {part}=NAME.", code="ambiguous-column"
+                f"{profile.file}: {error}. Select one, as in --map {part}=NAME.",
+                code="several-columns-for-part",
             ) from None
         if decision:
             decided.parts[part], decided.because[part] = str(decision[0]), decision[1].rule

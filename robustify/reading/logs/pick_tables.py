@@ -344,8 +344,10 @@ def _item(cells: PickCells, encoding: _Encoding) -> log.LoggedItem:
         same = sum(unspaced(choice) == unspaced(cells.text("key")) for choice in choices)
         kind = rows.json_kind(key)
         if same > 1:
-            raise ItemError(f"the key is {kind} that names {same} identical choices", code="ambiguous-key")
-        raise ItemError(f"the key is {kind} that names none of {k or MOST} choices", code="unknown-key")
+            raise ItemError(
+                f"the key is {kind} that names {same} identical choices", code="key-of-identical-choices"
+            )
+        raise ItemError(f"the key is {kind} that names none of {k or MOST} choices", code="key-of-no-choice")
     name = log.as_label(cells.text("id"))
     topic = encoding.topics.get(cells.text("topic"), log.NOTHING)
     stem = rows.require_text(cells.parts["stem"], "the stem") if choices and "stem" in cells.parts else ""

@@ -83,7 +83,7 @@ def other_targets(cells: Cells, item: log.LoggedItem) -> Notice | None:
             return Notice(
                 f"the row scores the {len(texts)} texts of `{label}`, of which {right} are right; expected {item.k} "
                 "log-likelihoods, one per choice. Log the task with one right answer (mc1).",
-                code="several-right",
+                code="several-right-answers",
             )
     return None
 

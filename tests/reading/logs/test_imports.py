@@ -2,7 +2,9 @@
 
 import json
 import random
+import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,14 +12,28 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Floats
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, Notice, UsageError, notice_code
 from robustify.items.item import Item
 from robustify.pipeline import steps
 from robustify.pipeline.from_logs import import_logs
-from robustify.reading.logs import LogPath, latest, logs_in, parse_log_path, unused_in
+from robustify.reading.guard import UNGUARDED
+from robustify.reading.loaders import Source, load
+from robustify.reading.logs import (
+    Gathered,
+    LogOptions,
+    LogPath,
+    gather,
+    latest,
+    logs_in,
+    parse_log_path,
+    read_log,
+    read_logs,
+    unused_in,
+)  # fmt: skip
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD
 from tests.support import files
+from tests.support.cases import codes, refuses
 from tests.support.command import invoked
 from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
@@ -85,6 +101,17 @@ def rows(run: Run, view: str = "full") -> list[tuple[object, ...]]:
     ]
 
 
+def merge(folder: Path, items: list[Item], data: Path) -> Gathered:
+    """The logged answers of model "one", merged with the items of a file."""
+    log = logged(folder / "logs", "one", items, PICKS["one"])
+    return gather([read_log(log, LogOptions())], load(Source(path=str(data)), UNGUARDED))
+
+
+def numbers(notes: Sequence[Notice]) -> dict[str, int]:
+    """The last number in each note, by the code of the note."""
+    return {note.code: int(re.findall(r"\d+", note)[-1]) for note in notes if re.search(r"\d", note)}
+
+
 def import_one(folder: Path, items: list[Item], picks: list[int] | None = None, *data: Path) -> Run:
     """A run of the logged answers of model "one", by default its usual picks."""
     log = logged(folder / "logs", "one", items, PICKS["one"] if picks is None else picks)
@@ -120,9 +147,10 @@ def test_white_space_and_the_case_of_a_stem_do_not_part_an_item_from_itself(
 ) -> None:
     items[1] = replace(items[1], stem=f"  {items[1].stem}\n")
     items[2] = replace(items[2], stem=items[2].stem.upper())
-    run = import_one(tmp_path, items, None, data)
-    assert run.manifest["data"]["n_items"] == 8
-    assert any("folded stem" in note and note.endswith(": 1") for note in run.manifest["config"]["notes"])
+    merged = merge(tmp_path, items, data)
+    assert merged.items is not None
+    assert len(merged.items) == 8
+    assert numbers(merged.notes)["matched-otherwise"] == 1
 
 
 def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
@@ -131,11 +159,9 @@ def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
     shouted = replace(plant, choices=("RR", "RR", "RR"))
     rows_ = [lm_eval_row(shouted, 0, [-1.0, -2.0, -3.0]), lm_eval_row(boxes(2)[0], 1, scores_for([0])[0])]
     log = jsonl(tmp_path / "logs" / "one" / "samples_x.jsonl", rows_)
-    run = import_logs([LogPath(log)], tmp_path / "out", GUARD, data=[tmp_path / "data.jsonl"])
-    assert run.manifest["data"]["quarantined"] == [
-        {"line": 1, "reason": "no item in the data has this content", "file": "samples_x.jsonl"}
-    ]
-    assert run.manifest["import"]["items"] == {"from": "data", "n": 1, "left_out": 2}
+    merged = gather([read_log(log, LogOptions())], load(Source(path=str(tmp_path / "data.jsonl")), UNGUARDED))
+    assert [(row.line, notice_code(row.reason)) for row in merged.set_aside] == [(1, "unknown-content")]
+    assert merged.left_out == 2
 
 
 def test_what_matches_no_item_is_listed_by_line_and_counted(
@@ -148,13 +174,12 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
     assert [(r[1], r[3]) for r in rows(run)] == [
         ("b0", 1), ("b1", 0), ("b2", 2), ("b4", 0), ("b5", 1), ("b6", 2), ("b7", 3),
     ]  # fmt: skip
-    assert any(
-        note.startswith("rows that match no item of this run") and note.endswith(": 1")
-        for note in run.manifest["config"]["notes"]
-    )
-    assert [json.loads(line) for line in (run.folder / "quarantine.jsonl").read_text().splitlines()] == [
-        {"file": "samples_boxes.jsonl", "line": 4, "reason": "no item in the data has this content"}
-    ]
+    assert numbers(merge(tmp_path / "merged", shown, data).notes) == {
+        "items-left-out": 1,
+        "unmatched-rows": 1,
+    }
+    (row,) = map(json.loads, (run.folder / "quarantine.jsonl").read_text().splitlines())
+    assert (row["file"], row["line"]) == ("samples_boxes.jsonl", 4)
     assert run.manifest["import"]["logs"][0]["set_aside"] == 1
     assert run.manifest["import"]["items"] == {"from": "data", "n": 7, "left_out": 1}
     assert measured(run.summary, "full", "one")["all"]["n"] == 7
@@ -164,7 +189,7 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
 
 def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> None:
     others = [replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(boxes(4))]
-    with pytest.raises(DataError, match=r"none of the 4 rows matches an item of boxes") as error:
+    with refuses("other-data-set") as error:
         import_one(tmp_path, others, [0, 0, 0, 0], data)
     assert SECRET not in str(error.value)
     assert not (tmp_path / "out").exists()
@@ -172,32 +197,27 @@ def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> Non
 
 def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path: Path, data: Path) -> None:
     others = [replace(i, stem=f"Another {n}") for n, i in enumerate(boxes(4))]
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in others])))
-    with pytest.raises(DataError, match="although one has this ID"):
-        import_logs([LogPath(path)], tmp_path / "out", GUARD, data=[data])
+    mixed = [inspect_sample(i, "A") for i in (*others, boxes(5)[4])]
+    (tmp_path / "a.json").write_text(json.dumps(inspect_tree(mixed)))
+    merged = gather([read_log(tmp_path / "a.json", LogOptions())], load(Source(path=str(data)), UNGUARDED))
+    assert codes(row.reason for row in merged.set_aside) == ["other-content"] * 4
 
 
 def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
     tmp_path: Path, items: list[Item], data: Path
 ) -> None:
     write_items(data, [replace(items[0], key=3), *items[1:]])
-    run = import_one(tmp_path, items, None, data)
-    assert (
-        "samples_boxes.jsonl: rows whose key differs from the data (the key of the data was used): 1"
-        in (run.manifest["config"]["notes"])
-    )
-    assert rows(run)[0][3:] == (0, 0.0)
+    merged = merge(tmp_path, items, data)
+    assert numbers(merged.notes) == {"other-keys": 1}
+    assert merged.answers.table["correct"].to_pylist()[:2] == [0.0, 1.0]
 
 
-def test_two_logs_that_disagree_on_a_key_do_not_speak_of_data(tmp_path: Path, items: list[Item]) -> None:
+def test_two_logs_that_disagree_on_a_key_keep_the_first(tmp_path: Path, items: list[Item]) -> None:
     shown = {"one": items, "two": [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]}
-    paths = [LogPath(logged(tmp_path, model, its, PICKS[model]), view="full") for model, its in shown.items()]
-    notes = import_logs(paths, tmp_path / "out", GUARD).manifest["config"]["notes"]
-    assert "samples_boxes.jsonl: rows whose key differs from an earlier log (the first key was used): 1" in {
-        note.rpartition("/")[2] for note in notes
-    }
-    assert not any("from the data" in note for note in notes)
+    paths = [LogPath(logged(tmp_path, model, its, PICKS[model])) for model, its in shown.items()]
+    merged = gather(read_logs(paths, LogOptions(view="full")), None)
+    assert numbers(merged.notes) == {"other-keys": 1}
+    assert [item.key for item in merged.items or ()] == [item.key for item in items]
 
 
 def test_items_that_stand_twice_are_taken_one_after_the_other(tmp_path: Path) -> None:
@@ -245,10 +265,11 @@ def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, item
     copy = shutil.copy(log, tmp_path / "logs" / "one" / "samples_again.jsonl")
     with pytest.raises(DataError) as error:
         import_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out", GUARD)
-    assert len(error.value.lines) == 1
-    assert "samples_again.jsonl:1: the row repeats samples_boxes.jsonl:1 (model one" in error.value.lines[0]
-    assert "8 such rows" in error.value.lines[0]
-    with pytest.raises(UsageError, match="listed twice"):
+    assert error.value.codes == ("repeated-rows",)
+    assert all(
+        name in error.value.lines[0] for name in ("samples_again.jsonl:1:", "samples_boxes.jsonl:1 ", " 8 ")
+    )
+    with refuses("repeated-log"):
         import_logs([LogPath(log), LogPath(log)], tmp_path / "out", GUARD)
 
 
@@ -260,7 +281,7 @@ def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
         LogPath(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
     ]
     run = import_logs(given_, tmp_path / "out", GUARD)
-    assert "two, view full: items without a row: 3 of 8" in run.manifest["config"]["notes"]
+    assert "items-without-rows" in codes(gather(read_logs(given_, LogOptions()), None).notes)
     assert [measured(run.summary, "full", m)["all"]["n"] for m in ("one", "two")] == [8, 5]
 
 
@@ -304,13 +325,12 @@ def test_a_run_of_another_benchmark_is_replaced_only_by_force(
         assert invoked("import", *words, "-o", folder, "--name", "boxes").exception is None
     refused = invoked("import", *words, "-o", folder, "--name", "crates")
     assert isinstance(refused.exception, UsageError)
-    assert "contains a run of boxes, not of crates" in str(refused.exception)
     assert open_run(folder, GUARD).manifest["config"]["name"] == "boxes"
     assert invoked("import", *words, "-o", folder, "--name", "crates", "--force").exception is None
     assert open_run(folder, GUARD).manifest["config"]["name"] == "crates"
     others = [replace(item, id=f"x{at}", stem=f"Other {at}?") for at, item in enumerate(items)]
     other = logged(tmp_path / "others", "one", others, PICKS["one"])
-    with pytest.raises(UsageError, match="has none of the 8 items of this run"):
+    with pytest.raises(UsageError):
         import_logs([LogPath(other)], folder, GUARD, overrides={"name": "crates"})
 
 
@@ -348,10 +368,9 @@ def test_an_import_says_what_was_hidden(robustify, tmp_path: Path) -> None:
     picks = [{"model": m, "item": f"i{at}", "condition": how, "key": "A", "pick": "AB"[at % 2], "k": 4}
              for m in ("one", "two") for how in ("no_image", "with_image") for at in range(40)]  # fmt: skip
     (tmp_path / "picks.json").write_text(json.dumps(picks))
-    code, out, _ = robustify("import", tmp_path / "picks.json", "-o", tmp_path / "out", "--hidden", "image",
-                               "--criterion", "unanimous")  # fmt: skip
+    code, _, _ = robustify("import", tmp_path / "picks.json", "-o", tmp_path / "out", "--hidden", "image",
+                           "--criterion", "unanimous")  # fmt: skip
     assert code == 7, "half of the items are removed"
-    assert "without the image" in " ".join(out.split())
     summary = open_run(tmp_path / "out", GUARD).summary
     assert summary.screen.hidden == "image"
     assert measured(summary, "full", "one")["all"]["n"] == 40
@@ -386,10 +405,8 @@ def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run) ->
     assert summary["benchmark"]["topics"] == {"bank 0": 4, "bank 1": 4}
     assert summary["screen"]["voters"]["two"]["unanswered"] == 1
     assert summary["screen"]["voters"]["two"]["answered"] == 7
-    assert any(
-        "the texts of the 8 items are unknown" in note for note in textless.manifest["config"]["notes"]
-    )
-    assert "the texts of the 8 items" in (textless.folder / "report.html").read_text()
+    (absent, *_) = textless.manifest["config"]["notes"][-2:]
+    assert absent in (textless.folder / "report.html").read_text()
 
 
 def test_a_run_without_items_is_opened_checked_judged_and_printed_again(
@@ -416,14 +433,13 @@ def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
     assert code == 0
     assert told["import"]["items"] == {"from": "data", "n": 8, "left_out": 0}
     assert set(told["summary"]["models"]) == set(PICKS)
-    assert "the view was assumed to be full (to change this, use --view)" in err
+    assert "--view" in err
 
 
 def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[LogPath]) -> None:
     code, _, _ = robustify("import", f"mine=choices_only:{logs[0].path}", "-o", "out")
     assert code == 3, "its prompts show the question"
-    code, _, err = robustify("import", logs[0].path, "-o", "out", "--map", "pick=said")
-    assert (code, "applies only to tables of picks" in err) == (2, True)
+    assert robustify("import", logs[0].path, "-o", "out", "--map", "pick=said").code == 2
     code, _, _ = robustify("import", f"mine=full:{logs[0].path}", f"full:{logs[1].path}", "-o", "out")
     assert code == 0
     assert {r[0] for r in rows(open_run(Path("out"), GUARD))} == {"mine", "two"}
@@ -485,7 +501,7 @@ def test_bad_rows_refuse_the_log_or_are_set_aside_and_counted(
         file.write('{"doc_id": 8, "doc": {"question": "' + SECRET)
     code, _, err = robustify("import", path, "-o", "out")
     assert (code, len(err.strip().split("\n"))) == (3, 1)
-    assert "samples_boxes.jsonl:9: not valid JSON: it ends too early" in err
+    assert "samples_boxes.jsonl:9: " in err
     code, _, err = robustify("import", path, "-o", "out", "--skip-bad")
     run = open_run(Path("out"), GUARD)
     assert code == 0
@@ -498,11 +514,8 @@ def test_two_wordings_of_one_view_are_told(tmp_path: Path, items: list[Item]) ->
     path = tmp_path / "a.json"
     path.write_text(json.dumps(inspect_tree([inspect_sample(i, "A") for i in items])))
     log = logged(tmp_path / "logs", "mockllm__model", items, PICKS["one"])
-    run = import_logs([LogPath(path), LogPath(log)], tmp_path / "out", GUARD)
-    assert (
-        "mockllm/model, view full: asked with the templates inspect, lm-eval; rates are for the first one"
-        in (run.manifest["config"]["notes"])
-    )
+    merged = gather(read_logs([LogPath(path), LogPath(log)], LogOptions()), None)
+    assert "several-templates" in codes(merged.notes)
 
 
 def dated(folder: Path, items: list[Item], place: str, **more: object) -> list[LogPath]:
@@ -520,7 +533,7 @@ def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Ite
     for log in given_:
         path = next(log.path.parent.glob("results_*.json"))
         path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
-    with pytest.raises(UsageError, match="one and two are the same model"):
+    with pytest.raises(UsageError):
         import_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out", GUARD)
     assert not (tmp_path / "out").exists()
 
