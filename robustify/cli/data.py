@@ -276,7 +276,7 @@ def _compose(
     )
     line = folder.proof_failure(composed_set) or folder.proof_gap(composed_set)
     if exit_code(composed_set.proof.state, strict=strict):
-        raise GuardrailError(line, code="proof-failed")
+        raise GuardrailError(line)
     if line:
         say(line)
     return 0

@@ -36,11 +36,9 @@ SECOND = 5
 
 
 def pools(extra: int = 3, n: int = N) -> tuple[Pool, ...]:
-    items = [
-        Item(f"i{at}", f"Which thing is number {at}?", (f"wrong {at}", f"right {at}"), 1) for at in range(n)
-    ]
+    texts = [(f"Which thing is number {at}?", (f"wrong {at}", f"right {at}")) for at in range(n)]
     offered = [[Candidate(f"extra {at} {number}", "file") for number in range(extra)] for at in range(n)]
-    return make_pools(items, offered)
+    return make_pools([Item(f"i{at}", *both, 1) for at, both in enumerate(texts)], offered)
 
 
 def knows(prefers: str = "") -> FakeScorer:
@@ -57,15 +55,16 @@ def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
     return Answers.concat([Answers.of(ask(planned, one)) for one in scorers])
 
 
-def checked(some: Sequence[Pool], answers: Answers) -> tuple[list[np.ndarray[Any, Any]], ModelCheck]:
-    """Return the ratios of the candidates of each pool, and who has a voice."""
-    made, found = find_second_keys(some, [*full_questions(some)], answers)
-    return [np.array([one.ratio for one in pool.candidates]) for pool in made], found
+def checked(some: Sequence[Pool], answers: Answers) -> tuple[tuple[Pool, ...], ModelCheck]:
+    return find_second_keys(some, [*full_questions(some)], answers)
 
 
-def doubted(some: Sequence[Pool], answers: Answers) -> list[tuple[int, str]]:
-    made, _ = find_second_keys(some, [*full_questions(some)], answers)
-    return [(at, one.text) for at, pool in enumerate(made) for one in pool.candidates if one.doubt]
+def doubted(some: Sequence[Pool]) -> list[tuple[int, str]]:
+    return [(at, one.text) for at, pool in enumerate(some) for one in pool.candidates if one.doubt]
+
+
+def ratios(some: Sequence[Pool]) -> list[np.ndarray[Any, Any]]:
+    return [np.array([one.ratio for one in pool.candidates]) for pool in some]
 
 
 CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
@@ -84,7 +83,7 @@ CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
 def test_a_second_key_is_what_every_voice_prefers(
     scorers: list[FakeScorer], expected: list[tuple[int, str]]
 ) -> None:
-    assert doubted(pools(), asked_of(scorers, pools())) == expected
+    assert doubted(checked(pools(), asked_of(scorers, pools()))[0]) == expected
 
 
 def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
@@ -106,8 +105,8 @@ def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() ->
     assert [item.k for item in items[:3]] == [26, 26, 12]
     answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
     assert checked(some, answers)[1].voices == ()
-    found = checked(some, asked_of([knows("extra 5 44")], some))[0]
-    assert [(ratios >= 1).sum() for ratios in found] == [0] * 5 + [1] + [0] * 4
+    found = ratios(checked(some, asked_of([knows("extra 5 44")], some))[0])
+    assert [(of >= 1).sum() for of in found] == [0] * 5 + [1] + [0] * 4
     assert not np.isnan(found[0]).any()
 
 
@@ -115,17 +114,14 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
     some = pools()
     items = [pool.item for pool in some]
 
-    def row(at: int, pick: int, scores: Sequence[float] = ()) -> object:
+    def row(at: int, pick: int, scores: Sequence[float] = ()) -> Any:
         asked = Asked(items[at].id, "full", "m", (0, 1), "mmlu-v1", 1)
-        return answer(
-            asked,
-            scores or [0.0 if j == pick else math.nan for j in range(2)],
-            [float(j == pick) for j in range(2)],
-        )
+        only = [0.0 if j == pick else math.nan for j in range(2)]
+        return answer(asked, scores or only, [float(j == pick) for j in range(2)])
 
     rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
-    made, _ = find_second_keys(some, items, Answers.of(rows))  # type: ignore[arg-type]
-    own, extra = (np.array([pool.candidates[at].ratio for pool in made]) for at in (0, 1))
+    made, _ = find_second_keys(some, items, Answers.of(rows))
+    own, extra = (np.array([of[at] for of in ratios(made)]) for at in (0, 1))
     assert [at for at in range(N) if own[at] >= 1] == [SECOND]
     assert own[1] == pytest.approx(math.exp(-2.9))
     assert np.isnan(extra).all()
@@ -135,27 +131,27 @@ def test_another_version_of_an_item_says_nothing() -> None:
     some = pools()
     other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
     answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
-    made, _ = find_second_keys(some, other, answers)
-    assert np.isnan([one.ratio for pool in made for one in pool.candidates]).all()
+    assert np.isnan(np.concatenate(ratios(find_second_keys(some, other, answers)[0]))).all()
 
 
 def test_a_second_check_keeps_what_the_first_one_found() -> None:
-    some, items = pools(), [*full_questions(pools())]
-    made, _ = find_second_keys(some, items, asked_of([knows("extra 5 1")], some))
-    made, _ = find_second_keys(made, items, asked_of([knows()], some))
-    assert [one.text for one in made[SECOND].candidates if one.doubt] == ["extra 5 1"]
+    some = pools()
+    for prefers in ("extra 5 1", ""):
+        some, _ = checked(some, asked_of([knows(prefers)], pools()))
+    assert doubted(some) == [(SECOND, "extra 5 1")]
 
 
-def test_no_item_is_lost_and_every_reason_is_kept() -> None:
+@pytest.mark.parametrize(
+    ("rated", "writers", "aside"),
+    [((1.0, 0.5, math.nan), ["file"] * 2, ("second_key",)), ((1.0, 1.0, 2.0), [OWN], ("second_key",) * 2)],
+)
+def test_no_item_is_lost_and_every_reason_is_kept(
+    rated: tuple[float, ...], writers: list[str], aside: tuple[str, ...]
+) -> None:
     (pool,) = pools(extra=2, n=1)
-
-    def left(*ratios: float) -> tuple[list[str], tuple[str, ...]]:
-        rated = (replace(one, ratio=r) for one, r in zip(pool.candidates, ratios, strict=True))
-        (one,) = without_doubtful([replace(pool, candidates=tuple(rated))], fewest=1)
-        return [c.writer for c in one.candidates], one.aside
-
-    assert left(1.0, 0.5, math.nan) == (["file"] * 2, ("second_key",))
-    assert left(1.0, 1.0, 2.0) == ([OWN], ("second_key",) * 2)
+    candidates = tuple(replace(one, ratio=r) for one, r in zip(pool.candidates, rated, strict=True))
+    (found,) = without_doubtful([replace(pool, candidates=candidates)], fewest=1)
+    assert ([c.writer for c in found.candidates], found.aside) == (writers, aside)
 
 
 def consultation_of(
@@ -165,13 +161,11 @@ def consultation_of(
     def opened(*_: object) -> Iterator[Any]:
         yield model
 
-    models = (HFModel(name="m"),) if model else ()
+    asks = Consultants(models=(HFModel(name="m"),) if model else (), votes=votes, **how)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidate_checks, "open_scorer", opened)
         patch.setattr(candidate_checks, "check_model", lambda *_: {})
-        return consult(
-            some, lambda _: some, (3, 3), Consultants(models=models, votes=votes, **how), tmp_path, unwatched
-        )
+        return consult(some, lambda _: some, (3, 3), asks, tmp_path, unwatched)
 
 
 def votes_on(some: tuple[Pool, ...], text: str, *verdicts: str) -> Votes:

@@ -1,36 +1,40 @@
-"""`robustify mend --pool`: every item stays, requests are read back, and nothing leaves of a restricted set."""
+"""`robustify mend --pool` and `--writer`: every item stays, sheets are read back, nothing of a restricted set leaves."""
 
 import csv
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from robustify.base.errors import AuthorisationError, GuardrailError, UsageError
+from robustify.base.errors import RobustifyError
 from robustify.cli import cli
-from robustify.composing import composed_set
+from robustify.composing import candidate_checks, composed_set
 from robustify.composing.choosing import Choosing, Composition
 from robustify.composing.pool import Candidate, Pool, make_pool
 from robustify.items.item import Item
 from robustify.pipeline import by_meaning
 from robustify.reading.guard import UNGUARDED
-from robustify.reading.loaders import Source, load
+from robustify.reading.loaders import Loaded, Source, load, notes
+from tests.composing.test_writers import chat
 from tests.support.fake_logs import jsonl, sheet
+from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.page_text import text_of_page
 
 WOODS = ("oak", "elm", "ash", "fir", "yew", "box", "bay", "fig")
+N = 12
 
 
 def _first(pools: Sequence[Pool], how: Choosing, _vectors: Any = None) -> Composition:
     """Choose the last candidates of each pool, in place of the game, which takes seconds."""
-    sizes = [min(how.shown[1] - 1, len(pool.candidates)) for pool in pools]
-    picks = [
-        range(len(pool.candidates) - n, len(pool.candidates)) for pool, n in zip(pools, sizes, strict=True)
-    ]
-    return Composition(tuple(map(tuple, picks)), (), {})
+    counts = [len(pool.candidates) for pool in pools]
+    return Composition(tuple(tuple(range(max(0, n - how.shown[1] + 1), n)) for n in counts), (), {})
 
 
 @pytest.fixture(autouse=True)
@@ -59,38 +63,50 @@ def _write(path: Path, items: Sequence[Item]) -> Path:
         rows += [[item.id, item.stem, *item.choices, "ABCD"[item.key]] for item in items]
         with path.open("w", newline="") as file:
             csv.writer(file).writerows(rows)
-    else:
-        tree = [{"id": i.id, "stem": i.stem, "choices": i.choices, "key": i.key, "topic": ""} for i in items]
-        path.write_text("".join(json.dumps(row) + "\n" for row in tree))
-    return path
+        return path
+    return jsonl(
+        path, [{"id": i.id, "stem": i.stem, "choices": i.choices, "key": i.key, "topic": ""} for i in items]
+    )
 
 
-def _mend(data: Path, out: Path, *more: object, fails: str = "") -> dict[str, Any]:
-    """Return what is printed. If the proof fails, `fails` is a part of the reason."""
+def _mend(data: Path, out: Path, *more: object, fails: int = 0, code: str = "") -> Any:
+    """Return what is printed as JSON, or the error with this exit code and code."""
     arguments = ["mend", str(data), "-o", str(out), "--json", *map(str, more)]
     done = CliRunner().invoke(cli, arguments, standalone_mode=False)
-    if done.exception is not None and not (fails and isinstance(done.exception, GuardrailError)):
-        raise done.exception
-    assert fails in str(done.exception or "")
-    return dict(json.loads(done.stdout))
+    error = done.exception
+    if error is not None and not isinstance(error, RobustifyError):
+        raise error
+    assert (error.exit_code if error else 0) == fails, (done.output, error)
+    assert not code or (error is not None and code in error.codes), error
+    return dict(json.loads(done.stdout)) if done.stdout else error
+
+
+def _load(path: Path) -> Loaded:
+    return load(Source(path=str(path)), UNGUARDED)
 
 
 def _texts(path: Path) -> list[tuple[str, str, list[str]]]:
     """ID, key, and sorted options of each item of a file."""
-    return [
-        (i.id, i.choices[i.key], sorted(i.choices)) for i in load(Source(path=str(path)), UNGUARDED).items
-    ]
+    return [(i.id, i.choices[i.key], sorted(i.choices)) for i in _load(path).items]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return _write(tmp_path / "items.jsonl", _items(N))
 
 
 def test_requests_are_filled_and_read_back_by_the_same_command(quick: None, tmp_path: Path) -> None:
     data, first = _write(tmp_path / "woods.csv", _items(40)), tmp_path / "first"
     tree = _mend(data, first, "--pool", data)
-    assert tree["files"] == sorted(
-        ["composed.json", "composed.csv", "report.html", "requests.csv", "requests.jsonl"]
-    )
+    files = ["composed.csv", "composed.json", "report.html", "requests.csv", "requests.jsonl"]
+    assert tree["files"] == files
     assert (tree["n_items"], tree["requests"], tree["bounds"][0]["rule"]) == (40, 40, "fewest characters")
-    with (first / "requests.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = _rows(first / "requests.csv")
     assert rows[0]["form"] == "at most 4 characters; at most 1 word"
     for at, row in enumerate(rows):
         row["candidate"] = f"{WOODS[at % 8][:2]}{'zy'[at % 2]}"
@@ -98,10 +114,16 @@ def test_requests_are_filled_and_read_back_by_the_same_command(quick: None, tmp_
     assert (second["requests"], second["writers"]) == (0, {"own": 40, "filled": 80})
     keys = [key for _, key, _ in _texts(tmp_path / "second" / "composed.csv")]
     assert keys == [item.choices[0] for item in _items(40)]
-    lines = [json.loads(line) for line in (first / "requests.jsonl").read_text().splitlines()]
-    filled = [{**row, "candidates": ["ivy", "rye", "tea"], "writer": "ana"} for row in lines]
+    lines = map(json.loads, (first / "requests.jsonl").read_text().splitlines())
+    filled = [
+        {**row, "candidates": ["ivy", "rye", "tea"][at == 0 :], "writer": "ana"}
+        for at, row in enumerate(lines)
+    ]
     more = jsonl(tmp_path / "filled.jsonl", filled)
-    assert _mend(data, tmp_path / "third", "--pool", more)["writers"] == {"ana": 120}
+    third = _mend(data, tmp_path / "third", "--pool", more, "--people", "ana")
+    (reader,) = third["proof"]["readers"].values()
+    assert third["writers"] == {"ana": 119, "own": 1}
+    assert (reader["since_people"]["value"], reader["since_people"]["n"]) == (0.0, 39)
 
 
 def test_items_without_candidates_or_bound_to_their_order_stay_as_they_are(
@@ -114,30 +136,33 @@ def test_items_without_candidates_or_bound_to_their_order_stay_as_they_are(
     ]
     both = Item("one", "Which of these melts?", ("Ice", "Sand", "None of the above", "Clay"), 0)
     data = _write(tmp_path / "woods.jsonl", [*_items(9), *stay, both])
-    (tmp_path / "more.jsonl").write_text(json.dumps({"id": "one", "candidate": "Wool"}) + "\n")
-    tree = _mend(data, tmp_path / "out", "--pool", tmp_path / "more.jsonl")
-    assert tree["left_as_they_were"] == ["all", "stem", "same"]
-    found = {i.id: i for i in load(Source(path=str(tmp_path / "out" / "composed.jsonl")), UNGUARDED).items}
+    more = jsonl(tmp_path / "more.jsonl", [{"id": "one", "candidate": "Wool"}])
+    tree = _mend(data, tmp_path / "out", "--pool", more)
+    left = tree["left_as_they_were"]
+    assert left == ["all", "stem", "same"]
+    found = {i.id: i for i in _load(tmp_path / "out" / "composed.jsonl").items}
     assert len(found) == 13
-    assert [(found[i.id].choices, found[i.id].key) for i in stay[:2]] == [
-        (i.choices, i.key) for i in stay[:2]
-    ]
+    assert all((found[i.id].choices, found[i.id].key) == (i.choices, i.key) for i in stay[:2])
     assert sorted(found["one"].choices) == ["Clay", "Ice", "Sand", "Wool"]
 
 
-def test_typography_is_made_alike_unless_it_is_kept(quick: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("how", "retyped", "texts"),
+    [((), ["q"], ['"Tea"', "Hot sand", "Ice and snow", "Warm soup"]),
+     (("--as-typed",), [], ["Hot sand", "Ice and snow", "warm soup", "“Tea”."])],
+)  # fmt: skip
+def test_typography_is_made_alike_unless_it_is_kept(
+    quick: None, tmp_path: Path, how: tuple[str, ...], retyped: list[str], texts: list[str]
+) -> None:
     item = Item("q", "Which one is cold?", ("Ice and snow", "“Tea”.", "warm soup", "Hot sand"), 0)
     data = _write(tmp_path / "a.jsonl", [item])
-    assert _mend(data, tmp_path / "alike", "--options", 4)["retyped"] == ["q"]
-    assert _mend(data, tmp_path / "typed", "--options", 4, "--as-typed")["retyped"] == []
-    assert _texts(tmp_path / "alike" / "composed.jsonl")[0][2] == sorted(
-        ['"Tea"', "Hot sand", "Ice and snow", "Warm soup"]
-    )
-    assert _texts(tmp_path / "typed" / "composed.jsonl")[0][2] == sorted(item.choices)
+    assert _mend(data, tmp_path / "out", "--options", 4, *how)["retyped"] == retyped
+    assert _texts(tmp_path / "out" / "composed.jsonl")[0][2] == texts
 
 
-def test_the_real_game_gives_the_same_bytes_and_mending_its_set_changes_none(tmp_path: Path) -> None:
-    data = _write(tmp_path / "woods.jsonl", _items(12))
+def test_the_real_game_gives_the_same_bytes_and_mending_its_set_changes_none(
+    data: Path, tmp_path: Path
+) -> None:
     for name in ("one", "two"):
         _mend(data, tmp_path / name, "--options", "3-4", "--prefer", "own")
     files = [sorted((tmp_path / name).iterdir()) for name in ("one", "two")]
@@ -148,8 +173,7 @@ def test_the_real_game_gives_the_same_bytes_and_mending_its_set_changes_none(tmp
 
 
 def test_models_that_see_the_question_say_how_difficult_the_set_became(quick: None) -> None:
-    items = _items(60)
-    pools = []
+    items, pools = _items(60), []
     for item in items:
         pool = make_pool(item, [Candidate(f"a stone {item.id}", "file")])
         seen = zip(pool.candidates, (0.9, 0.9, 0.2, 0.2), strict=True)
@@ -161,54 +185,141 @@ def test_models_that_see_the_question_say_how_difficult_the_set_became(quick: No
 
 
 def test_a_csv_that_cannot_hold_the_set_becomes_json_lines(quick: None, tmp_path: Path) -> None:
-    data = _write(
-        tmp_path / "woods.csv", [*_items(9), _items(10)[9].with_choices(("yes", "no", "yes\r", "n"), 0)]
-    )
+    odd = _items(10)[9].with_choices(("yes", "no", "yes\r", "n"), 0)
+    data = _write(tmp_path / "woods.csv", [*_items(9), odd])
     assert "composed.jsonl" in _mend(data, tmp_path / "out", "--options", 4, "--as-typed")["files"]
 
 
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        (("--options", "1"), "is not a number of options; expected 2 to 26"),
-        (("--options", "5-4"), "is not a number of options"),
-        (("--pool", "absent.jsonl"), "absent.jsonl does not exist"),
-    ],
-)
-def test_options_that_make_no_pool_are_refused(tmp_path: Path, more: Sequence[str], says: str) -> None:
-    data = _write(tmp_path / "a.jsonl", _items(3))
-    with pytest.raises(Exception, match=says):
-        _mend(data, tmp_path / "out", *more)
-    with pytest.raises(UsageError, match="is a file"):
-        _mend(data, data, "--options", 4)
+@pytest.mark.parametrize("shown", ["1", "5-4"])
+def test_numbers_of_options_are_from_2_to_26(data: Path, tmp_path: Path, shown: str) -> None:
+    with pytest.raises(click.BadParameter):
+        _mend(data, tmp_path / "out", "--options", shown)
 
 
-def test_a_pool_of_a_restricted_set_is_refused_without_its_text(tmp_path: Path) -> None:
-    data = _write(tmp_path / "woods.jsonl", _items(3))
+REFUSED: dict[tuple[object, ...], str] = {
+    ("--pool", "absent.jsonl"): "no-such-file", ("-m", "smollm2-135m"): "option-without-pool",
+    ("--options", 4, "--dry-run"): "option-needs-writer", ("--options", 4, "-m", "no-such-model"): "unknown-model",
+    ("--options", 4, "--review", "no-such-sheet.csv"): "no-such-file", ("--options", 4, "--auditor", "x"):
+    "unknown-auditor",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_cannot_be_read_or_consulted_is_refused(
+    data: Path, tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    _mend(data, tmp_path / "o", *words, fails=2, code=REFUSED[words])
+    assert "no-such-run" in str(_mend(data, tmp_path / "o", "--options", 4, "--run", "no-such-run", fails=2))
+    assert not (tmp_path / "o").exists()
+    _mend(data, data, "--options", 4, fails=2, code="file-not-folder")
+
+
+def test_a_pool_of_a_restricted_set_is_refused_without_its_text(data: Path, tmp_path: Path) -> None:
     pool = _write(tmp_path / "wmdp_bio.jsonl", _items(3))
-    with pytest.raises(AuthorisationError) as refused:
-        _mend(data, tmp_path / "out", "--pool", pool)
-    assert "looks sensitive" in str(refused.value)
-    assert "very old" not in str(refused.value)
+    error = _mend(data, tmp_path / "out", "--pool", pool, fails=4, code="restricted-name")
+    assert "very old" not in str(error)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_proof_that_is_not_evaluated_says_so_and_exits_0(quick: None, tmp_path: Path) -> None:
-    data = _write(tmp_path / "woods.jsonl", _items(9))
+def test_a_proof_that_is_not_evaluated_says_so_and_exits_0(quick: None, data: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["mend", str(data), "-o", str(tmp_path / "out"), "--options", "4"])
     assert (done.exit_code, done.exception) == (0, None)
-    assert "not evaluated: without the question: no auditor" in done.stdout
-    assert "The proof was not evaluated (without the question), so this set may still give" in done.stderr
+    assert "not evaluated" in done.stdout
+    assert "not evaluated" in done.stderr
 
 
 def test_a_failed_proof_exits_7_with_a_page_of_what_is_left_and_no_text(quick: None, tmp_path: Path) -> None:
-    data = _write(tmp_path / "woods.jsonl", _items(60))
-    says = "failed: without the question, keys are found beyond chance (characters). Add other candidates"
-    tree = _mend(data, tmp_path / "out", "--options", 4, "--auditor", "characters", fails=says)
-    assert GuardrailError.exit_code == 7
-    assert tree["files"] == sorted(path.name for path in (tmp_path / "out").iterdir())
-    page = (tmp_path / "out" / "report.html").read_text()
-    assert tree["proof"]["hidden"] == "failed"
-    assert "of the keys can still be found (characters" in page
-    assert "Option with" in page
-    assert "very old" not in page + json.dumps(tree)
+    data, out = _write(tmp_path / "woods.jsonl", _items(60)), tmp_path / "out"
+    tree = _mend(data, out, "--options", 4, "--auditor", "characters", fails=7, code="proof-failed")
+    assert tree["files"] == sorted(path.name for path in out.iterdir())
+    assert (tree["proof"]["hidden"], tree["proof"]["worst"]) == ("failed", "characters")
+    page = (out / "report.html").read_text()
+    assert [text in page for text in ("characters", "fewest characters", "very old")] == [True, True, False]
+    assert "very old" not in json.dumps(tree)
+
+
+def reply(prompt: str) -> str:
+    """Offer short woods, which no item has yet."""
+    asked = "number " in prompt and prompt.startswith("You write")
+    return '["ivy", "rye", "tea"]' if asked else "hello"
+
+
+def asking(model: Any, tmp_path: Path) -> tuple[object, ...]:
+    return ("--writer", f"w=openai:{model.base_url}", "--cache-dir", tmp_path / "cache")
+
+
+def test_a_set_without_a_pool_is_written_reviewed_and_composed_again(
+    quick: None, data: Path, tmp_path: Path
+) -> None:
+    with chat(reply) as model:
+        asks = asking(model, tmp_path)
+        first = _mend(data, tmp_path / "one", *asks)
+        assert first["writers"] == {"w": 3 * N}
+        assert first["unreviewed"] == {"candidates": 3 * N, "items": N}
+        assert first["consulted"]["writer"]["replies"] == N
+        page = text_of_page((tmp_path / "one" / "report.html").read_text())
+        assert re.search(rf"\b{3 * N} [^.]* {N} items", page)
+        (note,) = [note for note in notes(_load(tmp_path / "one" / "composed.jsonl")) if "unreviewed" in note]
+        assert note.startswith(f"{N} items")
+        rows = _rows(tmp_path / "one" / "review.csv")
+        for rater, verdicts in {"anna": "111", "ben": "121"}.items():
+            filled = [{**row, "verdict": verdicts[at % 3]} for at, row in enumerate(rows)]
+            asks += ("--review", sheet(tmp_path / f"{rater}.csv", filled))
+        again = _mend(data, tmp_path / "two", *asks)
+    assert again["unreviewed"]["candidates"] == 0
+    assert (again["writers"], again["set_aside"]) == ({"own": N, "w": 2 * N}, {"unclear": N})
+    assert again["consulted"]["writer"]["spent"]["calls"] == 0
+    told = again["consulted"]["review"]
+    assert (told["raters"], told["verdicts"]) == (["anna", "ben"], {"wrong": 2 * N, "unclear": N})
+    assert (told["agreement"][0]["n"], told["agreement"][0]["raw"]["value"]) == (3 * N, pytest.approx(2 / 3))
+    assert not (tmp_path / "two" / "review.csv").exists()
+    assert "unreviewed" not in (tmp_path / "two" / "composed.jsonl").read_text()
+
+
+def test_a_csv_marks_what_nobody_reviewed_and_reads_back(quick: None, tmp_path: Path) -> None:
+    data = _write(tmp_path / "items.csv", _items(N))
+    with chat(reply) as model:
+        _mend(data, tmp_path / "o", *asking(model, tmp_path))
+    for row in _rows(tmp_path / "o" / "composed.csv"):
+        letters = row["Unreviewed"].split(", ")
+        assert {*letters, row["Correct Answer"]} == {*"ABCD"}
+        assert {row[f"Option {letter}"] for letter in letters} == {"ivy", "rye", "tea"}
+
+
+def test_nothing_is_asked_before_the_price_is_told_and_the_models_are_checked(
+    quick: None, data: Path, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    with chat(lambda prompt: asked.append(prompt) or "") as model:
+        how = (data, tmp_path / "o", *asking(model, tmp_path))
+        tree = _mend(*how, "--price", 1, 2, "--dry-run")
+        _mend(*how, "--budget", 1, fails=2, code="budget-without-price")
+        _mend(*how, "-m", "no-such-model", fails=2, code="unknown-model")
+    assert (tree["items"], tree["models"][0]["requests"]) == (N, N)
+    assert tree["models"][0]["cost"] > 0
+    assert (asked, (tmp_path / "o").exists()) == ([], False)
+
+
+def test_a_model_that_sees_the_question_sets_second_keys_aside(
+    quick: None, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = jsonl(
+        tmp_path / "pool.jsonl", [{"id": f"q{at}", "candidates": [f"right too {at}"]} for at in range(N)]
+    )
+    keys = [item.choices[0] for item in _items(N)]
+
+    def taste(request: Any) -> float:
+        at = int(request.context.rpartition("the number ")[2].partition("?")[0])
+        return finds("right too" if at == 5 else keys[at])(request)
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[FakeScorer]:
+        yield FakeScorer(taste, "m")
+
+    monkeypatch.setattr(candidate_checks, "open_scorer", opened)
+    monkeypatch.setattr(candidate_checks, "check_model", lambda *_: {})
+    tree = _mend(data, tmp_path / "o", "--pool", pool, "-m", "m=openai:http://127.0.0.1:9/v1")
+    assert tree["set_aside"] == {"second_key": 1}
+    check = tree["consulted"]["checks"][0]
+    assert (check["voices"], check["found"]["m"]["n"]) == (["m"], N)
+    assert "| m | 91.7 %" in text_of_page((tmp_path / "o" / "report.html").read_text())

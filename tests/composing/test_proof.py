@@ -12,7 +12,7 @@ from robustify.items.item import Item
 from robustify.judging.summary.model_parts import Gain
 from robustify.report.printing import markdown
 
-THINGS = [
+THINGS = (
     "kettle",
     "lantern",
     "barrel",
@@ -23,17 +23,10 @@ THINGS = [
     "saddle",
     "shovel",
     "mirror",
-]
-NEEDS = [
-    "warm sand",
-    "clean oil",
-    "dry straw",
-    "cold water",
-    "soft wool",
-    "fresh paint",
-    "thin wire",
-    "loose gravel",
-]
+)
+NEEDS = (
+    "warm sand", "clean oil", "dry straw", "cold water", "soft wool", "fresh paint", "thin wire", "loose gravel",
+)  # fmt: skip
 
 
 def _items(n: int, *, tell: str = "") -> list[Item]:
@@ -50,59 +43,52 @@ def _items(n: int, *, tell: str = "") -> list[Item]:
 def _of_others(items: Sequence[Item]) -> list[Item]:
     """The items with keys of other items as distractors: no auditor without the question finds anything."""
     keys = [item.choices[0] for item in items]
-    return [
-        item.with_choices((keys[at], *(keys[(at + step) % len(keys)] for step in (3, 7, 11))), 0)
-        for at, item in enumerate(items)
-    ]
+    others = [tuple(keys[(at + step) % len(keys)] for step in (0, 3, 7, 11)) for at in range(len(keys))]
+    return [item.with_choices(choices, 0) for item, choices in zip(items, others, strict=True)]
 
 
 def _proof(after: Sequence[Item], before: Sequence[Item], **more: Sequence[Item | None]) -> Proof:
-    kinds = {"words": False, "characters": True}
-    return prove({BEFORE: before, AFTER: after, **more}, kinds, _no_encoder)  # type: ignore[arg-type]
-
-
-def _no_encoder(_texts: Sequence[str]) -> Floats | None:
-    return None
+    independence = {"words": False, "characters": True}
+    return prove({BEFORE: before, AFTER: after, **more}, independence, lambda _: None)
 
 
 def test_keys_of_other_items_deceive_auditors_but_are_no_plausible_distractors() -> None:
     found = _proof(_of_others(_items(120)), _items(120))
     assert found.plausible == "failed"
-    assert [one.name for one in found.readers if one.finds_more] == ["words of the question"]
-    assert _proof(_items(120), _of_others(_items(120))).plausible == "passed", "harder to find than before"
+    assert [one.finds_more for one in found.readers] == [True]
+    assert _proof(_items(120), _of_others(_items(120))).plausible == "passed"
 
 
 def test_what_an_auditor_that_took_no_part_still_finds_is_the_headline() -> None:
     found = _proof(_items(120, tell=" of course"), _items(120))
     assert (found.worst.name, found.hidden) == ("characters", "failed")
     gain, change = found.worst.gain[AFTER], found.worst.change[BEFORE]
-    assert (gain.value or 0) > 0.5
-    assert gain.p_holm < 1e-9
-    assert change.ci[0] > 0.4
+    assert ((gain.value or 0) > 0.5, gain.p_holm < 1e-9, change.ci[0] > 0.4) == (True, True, True)
     assert [(one.name, one.independent) for one in found.auditors] == [("words", False), ("characters", True)]
 
 
-def test_a_gain_that_chance_may_explain_is_no_verdict() -> None:
-    def found(value: float, p: float) -> str:
-        gain = Gain(value=value, n=99, ci=None, chance=0.25, p=p, p_holm=p, power=0.2)
-        return Proof((Finder("characters", {AFTER: gain}, {}),), ()).hidden
-
-    assert [found(0.05, 0.3), found(0.05, 0.01), found(0.01, 0.01)] == ["not evaluated", "failed", "passed"]
+def _gain(value: float, p: float, power: float = 0.2) -> Gain:
+    return Gain(value=value, n=99, ci=None, chance=0.25, p=p, p_holm=p, power=power)
 
 
 @pytest.mark.parametrize(
-    ("power", "says"), [(0.077, "miss 3 points in 92.3 %"), (0.92, "see 3 points with 92.0 %")]
+    ("value", "p", "hidden"), [(0.05, 0.3, "not evaluated"), (0.05, 0.01, "failed"), (0.01, 0.01, "passed")]
 )
-def test_little_power_is_no_evidence(power: float, says: str) -> None:
-    gain = Gain(value=0.0, n=99, ci=None, chance=0.25, p=0.5, p_holm=0.5, power=power)
+def test_a_gain_that_chance_may_explain_is_no_verdict(value: float, p: float, hidden: str) -> None:
+    assert Proof((Finder("characters", {AFTER: _gain(value, p)}, {}),), ()).hidden == hidden
+
+
+@pytest.mark.parametrize(("power", "share"), [(0.077, "92.3 %"), (0.92, "92.0 %")])
+def test_little_power_is_no_evidence(power: float, share: str) -> None:
+    gain = _gain(0.0, 0.5, power)
     proven = Proof((Finder("characters", {BEFORE: gain, AFTER: gain}, {}),), ())
     found = SimpleNamespace(
         proof=proven, bounds=(), composition=SimpleNamespace(least={}), writers={}, unreviewed=(), retyped=(), stays=(),
         requests=(),
     )  # fmt: skip
-    lines = markdown("composed.j2", found=found).splitlines()
-    assert [says in line for line in lines if "took no part" in line] == [True]
-    assert f"{proven.hidden}|without the question: characters" in lines
+    lines = [line for line in markdown("composed.j2", found=found).splitlines() if "characters" in line]
+    assert any("3 points" in line and share in line for line in lines)
+    assert any(line.startswith(f"{proven.hidden}|") for line in lines)
 
 
 def test_versions_are_compared_on_the_items_that_both_have() -> None:
@@ -131,7 +117,8 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
     )
     assert [one.name for one in found.auditors] == ["meaning"]
     assert [one.name.split()[0] for one in found.readers] == ["words", "meaning", "models"]
-    assert found.plausible == "failed", "models find all keys, and before, half of them"
+    # Models find all keys, and before, half of them.
+    assert found.plausible == "failed"
 
 
 def test_in_a_large_set_auditors_that_took_part_see_only_the_composed_version(

@@ -1,6 +1,6 @@
 """What pools lack, and writers: bounds, replies as models write them, rounds, price, budget, and a resumed call."""
 
-import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustify.base.errors import UsageError
 from robustify.composing import candidate_checks
 from robustify.composing.candidate_checks import Consultants, Consultation, consult
 from robustify.composing.pool import OWN, Candidate, Pool, make_pool, make_pools
 from robustify.composing.writers import (
+    _UNFIT,
     RULES,
     CandidateRequest,
     WriterSettings,
@@ -29,48 +29,21 @@ from robustify.composing.writers import (
 from robustify.items.item import Item
 from robustify.models.engines.settings import HFModel, OpenAIModel
 from robustify.pipeline.asked import unwatched
+from tests.support.cases import cases, refuses
 from tests.support.serving import said, serving
 
 LIST = '["Carbon monoxide", "Nitrogen", "Argon"]'
 THREE = ("Carbon monoxide", "Nitrogen", "Argon")
-READ = {
-    "alone": (LIST, THREE),
-    "fenced": (f"Here you go:\n```json\n{LIST}\n```", THREE),
-    "after reasoning": (f"<think>1. Neon\n2. Helium</think>\n{LIST}", THREE),
-    "after reasoning without tags": (f"First thoughts:\n1. Short ones.\n2. Gases.\n\n{LIST}\nHope it helps!", THREE),
-    "numbers": ("Sure:\n\n1. Carbon monoxide\n2. Nitrogen\n3. Argon\n\nAll of them are wrong.", THREE),
-    "emphasis and remarks": ("1. **Carbon monoxide** - a poison\n2. **Nitrogen**: inert\n3. **Argon** (noble)", THREE),
-    "letters": ("A) Carbon monoxide\nB) Nitrogen\nC) Argon", THREE),
-    "letters in a list": ('["A) Carbon monoxide", "B) Nitrogen", "C) Argon"]', THREE),
-    "named": ("**Option 1:** Carbon monoxide\n**Option 2:** Nitrogen\n**Option 3:** Argon", THREE),
-    "bullets in quotes": ('- "Carbon monoxide"\n- "Nitrogen"\n- "Argon"', THREE),
-    "an object": ('{"reasoning": "gases", "distractors": ' + LIST + "}", THREE),
-    "numbered members": ('{"option_1": "Carbon monoxide", "option_2": "Nitrogen", "option_3": "Argon"}', THREE),
-    "objects": (json.dumps([{"option": text, "why": "a gas"} for text in THREE]), THREE),
-    "single quotes": ("['Carbon monoxide', 'Nitrogen', 'Argon']", THREE),
-    "elements": ("<o><option>Carbon monoxide</option><option>Nitrogen</option><option>Argon</option></o>", THREE),
-    "a table": ("| # | Option |\n|---|---|\n| 1 | Carbon monoxide |\n| 2 | Nitrogen |\n| 3 | Argon |", THREE),
-    "a later draft": (f'First: ["Neon", "Xenon", "Helium"]. Better: {LIST} [1]', THREE),
-    "fewer": ('["Argon"]', ("Argon",)),
-    "numbers as options": ("[34, 35.5, 36]", ("34", "35.5", "36")),
-    "brackets inside": ('["[Ar] 4s2", "[Ne] 3s1", "[Kr]"]', ("[Ar] 4s2", "[Ne] 3s1", "[Kr]")),
-    "exponents": ('["10\u207b\u00b3 m\u00b2", "10 m\u00b2", "1 m"]', ("10\u207b\u00b3 m\u00b2", "10 m\u00b2", "1 m")),
-    "a colon": ("1. pH: 7\n2. pH: 8\n3. pH: 9", ("pH: 7", "pH: 8", "pH: 9")),
-}  # fmt: skip
-UNREAD = {
-    "": "empty", "<think>hm": "unterminated_reasoning", "I cannot help with that.": "format_error",
-    '["Carbon monoxide", "Nitr': "truncation", "1. Neon\n2. Xenon\n3. Argon\n\nOr:\n\n1. a\n2. b\n3. c": "ambiguous",
-}  # fmt: skip
 
 
-@pytest.mark.parametrize(("reply", "options"), READ.values(), ids=READ)
-def test_options_are_read_from_any_form_of_reply(reply: str, options: tuple[str, ...]) -> None:
-    assert parse_options(reply, 3) == (options, None)
+@pytest.mark.parametrize(("_", "reply", "options"), cases("composing", "replies_read"))
+def test_options_are_read_from_any_form_of_reply(_: str, reply: str, options: list[str]) -> None:
+    assert parse_options(reply, 3) == (tuple(options), None)
 
 
-@pytest.mark.parametrize(("reply", "why"), UNREAD.items())
-def test_a_reply_that_cannot_be_read_gives_no_option(reply: str, why: str) -> None:
-    assert parse_options(reply, 3) == (None, why)
+@pytest.mark.parametrize(("reply", "reason"), cases("composing", "replies_unread"))
+def test_a_reply_that_cannot_be_read_gives_no_option(reply: str, reason: str) -> None:
+    assert parse_options(reply, 3) == (None, reason)
 
 
 def test_the_last_line_of_a_reply_that_was_cut_is_no_option() -> None:
@@ -126,16 +99,11 @@ def test_a_writer_is_asked_again_only_for_what_is_missing(tmp_path: Path) -> Non
     writer = Scripted('["oxygen.", "Argon"]', '["Xenon"]', '["Radon"]')
     found = ask(writer, tmp_path, shown=3)
     assert texts(found) == [["Argon", "Xenon", "Radon"]]
-    assert {name: found.writer[name] for name in ("replies", "unread", "unasked")} == {
-        "replies": 3,
-        "unread": {},
-        "unasked": 0,
-    }
+    assert [found.writer[name] for name in ("replies", "unread", "unasked")] == [3, {}, 0]
     assert found.pools[0].aside == ("repeats_key",)
-    assert "Write 3 new" in writer.asked[0]
-    assert "Write 2 new" in writer.asked[1]
-    assert "Argon" in writer.asked[1]
-    assert "gave the correct answer" in writer.asked[1]
+    first, second, _ = writer.asked
+    assert [re.search(r"Write (\d) new", prompt)[1] for prompt in (first, second)] == ["3", "2"]  # type: ignore[index]
+    assert ("Argon" in second, _UNFIT in first, _UNFIT in second) == (True, False, True)
 
 
 def test_unread_replies_are_counted_and_the_next_prompt_names_the_fault(tmp_path: Path) -> None:
@@ -143,7 +111,7 @@ def test_unread_replies_are_counted_and_the_next_prompt_names_the_fault(tmp_path
     found = ask(writer, tmp_path, n=2)
     assert texts(found) == [[*THREE], ["Xenon"]]
     assert found.writer["unread"] == {"format_error": 1, "unterminated_reasoning": 1}
-    assert "could not be read" in writer.asked[2]
+    assert "format error" in writer.asked[2]
     assert "unterminated reasoning" in writer.asked[3]
 
 
@@ -156,7 +124,7 @@ def test_a_prompt_quotes_the_item_and_cannot_be_ended_by_it() -> None:
 
 
 def test_a_model_that_only_scores_is_no_writer(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="only scores options"):
+    with refuses("engine-cannot-write"):
         ask(object(), tmp_path)
 
 
@@ -164,12 +132,9 @@ def test_a_model_that_only_scores_is_no_writer(tmp_path: Path) -> None:
 def chat(replies: Callable[[str], str]) -> Iterator[OpenAIModel]:
     """A chat server on this machine as a writer with a price."""
     usage = {"prompt_tokens": 100, "completion_tokens": 100}
-    with serving(
-        lambda _path, body, _headers: said(replies(body["messages"][-1]["content"]), usage=usage)
-    ) as address:
-        yield OpenAIModel(
-            name="w", engine="openai", base_url=f"{address}/v1", price_in=1000, price_out=1000, retries=0
-        )
+    prices = {"price_in": 1000.0, "price_out": 1000.0}
+    with serving(lambda _, body, __: said(replies(body["messages"][-1]["content"]), usage=usage)) as address:
+        yield OpenAIModel(name="w", engine="openai", base_url=f"{address}/v1", retries=0, **prices)
 
 
 def questions(prompts: Sequence[str]) -> list[str]:
@@ -209,7 +174,7 @@ def test_a_request_for_a_form_is_made_of_many_items_and_read_back() -> None:
 
 
 def test_a_budget_needs_a_price() -> None:
-    with pytest.raises(UsageError, match="needs a price"):
+    with refuses("budget-without-price"):
         price(pools(1), writer_requests(pools(1), (2, 2)), WriterSettings(LOCAL, budget=1.0))
 
 
@@ -224,10 +189,8 @@ def _pool(name: str, key: str, *others: str) -> Pool:
 def _drawn(n: int, size: int, seed: int) -> list[Pool]:
     rng, out = np.random.default_rng(seed), list[Pool]()
     for at in range(n):
-        texts = [
-            f"{WORDS[w]} {'x' * int(rng.integers(1, 4))}{j}" for j, w in enumerate(rng.integers(6, size=size))
-        ]
-        out.append(_pool(f"q{at}", *texts))
+        words = enumerate(rng.integers(6, size=size))
+        out.append(_pool(f"q{at}", *(f"{WORDS[w]} {'x' * int(rng.integers(1, 4))}{j}" for j, w in words)))
     return out
 
 
