@@ -255,16 +255,18 @@ def _doctor(argv: Sequence[str]) -> int:
         why_not = _fingerprints(options)[1]
     except RobustifyError as error:
         why_not = error.lines[0]
-    root, off = work_tree(Path.cwd()), {"fingerprints": f"did not run: {why_not}" if why_not else ""}
-    off |= dict(_test_hooks(root)) if root else {"repository": "not in a Git repository, so no hook runs"}
-    for name, fault in off.items():
-        print(f"OFF  {name}: {fault}" if fault else f"on   {name}")
-    n = sum(map(bool, off.values()))
-    tell(f"{n} of {len(off)} parts are off. docs/security.md lists what passes.")
+    root = work_tree(Path.cwd())
+    outside = Notice("not in a Git repository, so no hook runs", code="no-work-tree")
+    faults = {"fingerprints": Notice(f"did not run: {why_not}" if why_not else "", code="no-fingerprints")}
+    faults |= dict(_test_hooks(root)) if root else {"repository": outside}
+    for name, fault in faults.items():
+        print(f"OFF  {name}: {fault} [{fault.code}]" if fault else f"on   {name}")
+    n = sum(map(bool, faults.values()))
+    tell(f"{n} of {len(faults)} parts are off. docs/security.md lists what passes.")
     return AuthorisationError.exit_code if n else 0
 
 
-def _test_hooks(root: Path) -> Iterator[tuple[str, str]]:
+def _test_hooks(root: Path) -> Iterator[tuple[str, Notice]]:
     """Test each hook. Yield its name, and the reason why it failed, or ""."""
     Repository(root)
     hooks = root / _run(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
@@ -280,20 +282,22 @@ def _test_hooks(root: Path) -> Iterator[tuple[str, str]]:
         (copy / ".git" / "info" / "exclude").write_text("*\n")
         _run(copy, "git", "init", "-q", "--bare", "../far")
         for stage in HOOKS:
-            hook, fault = hooks / stage, ""
+            hook, fault, code = hooks / stage, "", "hook-works"
             if not hook.exists():
-                fault = "not installed; see docs/security.md"
+                fault, code = "not installed; see docs/security.md", "missing-hook"
             elif not os.access(hook, os.X_OK):
-                fault = "not executable, so Git skips it"
+                fault, code = "not executable, so Git skips it", "hook-not-executable"
             elif _run_hook(hook, copy, "A note.").returncode:
                 fault = "refused a harmless change too, so the test proves nothing"
+                code = "hook-refuses-all"
             elif not (done := _run_hook(hook, copy, _CANARY)).returncode:
-                fault = "let the canary pass"
+                fault, code = "let the canary pass", "hook-passes-canary"
             elif "RBG101" not in done.stdout + done.stderr:
-                fault = "refused the canary without a gate finding"
+                fault, code = "refused the canary without a gate finding", "hook-without-gate"
             elif "RBG301" not in done.stdout + done.stderr:
                 fault = f"did not find registered text. Set ${INDEX_VARIABLE}, or make the index again"
-            yield f"{stage} hook", fault
+                code = "hook-misses-registered-text"
+            yield f"{stage} hook", Notice(fault, code=code)
 
 
 def _run_hook(hook: Path, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":

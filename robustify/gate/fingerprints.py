@@ -298,7 +298,7 @@ def _bytes_of(path: Path, shown: str, most: int) -> bytes:
         return read_regular(path, most, follow=True)
     except OSError as error:
         kind = UsageError if isinstance(error, FileNotFoundError) else DataError
-        raise kind(f"{shown} cannot be read ({error.strerror}).", code="unreadable-file") from None
+        raise kind(f"{shown} cannot be read ({error.strerror}).", code="file-not-readable") from None
 
 
 def _parsed_records(suffix: str, text: str) -> Iterable[object]:

@@ -188,7 +188,7 @@ def require_inside(models: Iterable[ModelSettings], manifest: Manifest) -> None:
 
 def check_requirements(name: str, out: Path | None) -> dict[str, Any]:
     """Check every requirement for reading a set, without asking a model. Return `{adapter, sensitivity, facts: [{fact,
-    holds, says}], content_sha256}`. Raises as `find_adapter`."""
+    holds, says}], content_sha256}`. A fact that does not hold also has a `code`. Raises as `find_adapter`."""
     adapter, content = find_adapter(name), None
     manifest = adapter.manifest
     if manifest.restricted:
@@ -244,7 +244,7 @@ def _fact(name: str, ask: Callable[[], str]) -> dict[str, Any]:
     try:
         return _fact_row(name, True, ask())
     except RobustifyError as error:
-        return _fact_row(name, False, "; ".join(error.lines))
+        return {**_fact_row(name, False, "; ".join(error.lines)), "code": error.code}
 
 
 def _fact_row(name: str, holds: bool, says: str) -> dict[str, Any]:

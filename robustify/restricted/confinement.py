@@ -102,7 +102,7 @@ def require_private(folder: Path, names: Iterable[str] = _RESULTS) -> None:
 
 def _fault(folder: Path, names: Sequence[str]) -> Notice | None:
     if folder.is_symlink():
-        return Notice("is a symbolic link", code="linked-folder")
+        return Notice("is a symbolic link", code="symbolic-link")
     if not OWNED:
         fault = "cannot be checked: this system has no file modes (use Linux, macOS, or WSL)"
         return Notice(fault, code="no-file-modes")
@@ -111,9 +111,11 @@ def _fault(folder: Path, names: Sequence[str]) -> Notice | None:
         if not stat.S_ISDIR(status.st_mode):
             return Notice("is not a folder", code="not-a-folder")
         if status.st_uid != os.geteuid():
-            return Notice(f"belongs to user {status.st_uid}", code="other-owner")
+            return Notice(f"belongs to user {status.st_uid}", code="folder-of-another-user")
         if (mode := stat.S_IMODE(status.st_mode)) & 0o077:
-            return Notice(f"has mode {mode:04o}, so others may enter it (chmod 700)", code="open-folder")
+            return Notice(
+                f"has mode {mode:04o}, so others may enter it (chmod 700)", code="folder-open-to-others"
+            )
     place = folder.resolve()
     if any((place / name).resolve() != place / name for name in names):
         return Notice("contains a symbolic link in place of a result", code="linked-result")
@@ -132,7 +134,7 @@ def _fault(folder: Path, names: Sequence[str]) -> Notice | None:
     tree = repository_around(place)
     if tree is not None and not _ignored(tree, place, names):
         fault = "is inside a Git repository that does not ignore all of it, one `git add` away from a commit"
-        return Notice(fault, code="inside-work-tree")
+        return Notice(fault, code="folder-not-ignored")
     return None
 
 

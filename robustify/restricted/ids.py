@@ -186,7 +186,7 @@ def new_key(out: Path) -> Key:
     if repository_around(out.resolve().parent) is not None:
         raise AuthorisationError(
             f"{str(out)!a} is inside a Git work tree, one `git add` away from a commit. Choose another folder.",
-            code="inside-work-tree",
+            code="private-file-in-git",
         )
     key = Key.of(os.urandom(key_file.SIZE))
     write_new(out, key.as_text())

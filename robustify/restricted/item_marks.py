@@ -79,7 +79,7 @@ def mark_items(items: Sequence[Item], key: bytes) -> Marks:
 def sets_copied_by(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
     """Return the sets of which the items are a copy, perhaps an edited one, and how many items are in each."""
     return {
-        name: known.n for name, known in count_known(items, key, sets).items() if known.is_copy(len(items))
+        name: count.n for name, count in count_known(items, key, sets).items() if count.is_copy(len(items))
     }
 
 

@@ -16,7 +16,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from robustify import __version__
-from robustify.base.errors import AuthorisationError, UsageError
+from robustify.base.errors import AuthorisationError, Notice, UsageError
 from robustify.base.files import read_expected, writable, write_atomic
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
@@ -129,13 +129,16 @@ def require(adapter: Adapter) -> Acceptance:
     for row in current:
         if row.manifest_sha256 == adapter.sha256 and paths <= row.files.keys():
             return row
-    reason = "have changed since they were accepted" if acceptances else "are not accepted"
+    reason = Notice("are not accepted", code="terms-not-accepted")
     if current:
-        reason = "were accepted before its manifest changed, or by a version that did not pin its data"
+        fault = "were accepted before its manifest changed, or by a version that did not pin its data"
+        reason = Notice(fault, code="manifest-changed")
+    elif acceptances:
+        reason = Notice("have changed since they were accepted", code="terms-changed")
     raise AuthorisationError(
         f"{name} is a restricted set, and its terms {reason}. To read and accept them, run `robustify restricted licence "
         f"show {name}`.",
-        code="terms-not-accepted",
+        code=reason.code,
     )
 
 

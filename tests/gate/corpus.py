@@ -21,74 +21,18 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from tests.support.cases import CASES
 
 LETTERS = "ABCDEFGH"
 
 
-def _words(text: str) -> list[str]:
-    return text.split()
-
-
-_THINGS = _words("""
-lantern kettle ladder barrel sundial trellis rudder bellows anvil spindle hammock turnstile weathervane churn
-loom millstone drawbridge lighthouse greenhouse ferry tram carousel beehive haystack orchard canal pantry
-cellar attic clock compass easel quilt teapot wheelbarrow scarecrow birdhouse rowing-boat bandstand footbridge
-stable dovecote
-""")
-_KINDS = _words("""
-copper wooden painted hollow crooked folded striped polished borrowed narrow rusty varnished silent spotted
-tilted woven lopsided frosted knitted gilded dented chalky mossy feathered buttoned speckled
-""")
-_DEEDS = _words("""
-turned polished counted carried measured hidden mended borrowed weighed painted sorted folded raised lowered
-wound sold planted watered stacked ferried rung lifted oiled swept labelled exchanged
-""")
-_PEOPLE = _words("""
-gardener ferryman baker clockmaker shepherd librarian potter beekeeper weaver postman organist miller
-gatekeeper carpenter lamplighter cooper fiddler cartographer seamstress puppeteer
-""")
-_WHEN = _words("""
-before after during since until throughout despite without
-""")
-_EVENTS = _words("""
-parade harvest frost breakfast market eclipse regatta thunderstorm concert wedding lambing snowfall auction
-sermon rehearsal flood carnival picnic inspection holiday sunrise ringing voyage fair
-""")
-_ORDER = _words("""
-first second third last long late early short noisy quiet annual famous
-""")
-_WHERE = _words("""
-behind beside inside under above near opposite across below along beyond outside
-""")
-_SPOTS = _words("""
-brewery towpath pavilion pond terrace quarry arch square windmill ropewalk staircase wall cloister boathouse
-meadow archway signpost chapel granary tollhouse courtyard jetty hedge woodshed balcony tunnel well barn kiln
-turret
-""")
-_ASKS = (
-    "which {kind} {thing} does the {name} {person} of {town} keep {place} {time}",
-    "how many {kind} {thing}s were {deed} by the {person} {name} {place}",
-    "why was the {thing} of {name} {deed} twice {time} although nobody came",
-    "what did the {person} from {town} find in the {kind} {thing} {place} {time}",
-    "who {deed} the {kind} {thing} {place} while the {name} {person} slept",
-    "where had {name} the {person} put the {thing} that {town} {deed} {time}",
-    "when the {name} {thing} was {deed} {place} what colour did {town} choose",
-    "if a {kind} {thing} and a {thing2} are {deed} {time} which one belongs to {name}",
-    "whose {thing} remained {place} when every other {kind} {thing2} in {town} had been {deed}",
-    "to whom did the {person} {name} lend the {thing} that was {deed} {time} {place}",
-    "name the {person} who {deed} his {kind} {thing} for {name} of {town} {time}",
-    "of the {kind} {thing}s and {thing2}s {place} only one was {deed} by {name} of {town} so which was it",
-)
-_SAYS = (
-    "the {kind} {thing}",
-    "a {thing} and two {kind} {thing2}s",
-    "{name} {place}",
-    "nobody but the {person}",
-    "the {person} of {town}, who {deed} it {time}",
-    "seven {thing}s {place}",
-    "it was {deed} {time}",
-    "{town} {thing}",
-)
+_PARTS: dict[str, Any] = yaml.safe_load((CASES / "made_items.yaml").read_text(encoding="utf-8"))
+_NAMES = ("things", "kinds", "deeds", "people", "when", "events", "order", "where", "spots")
+_THINGS, _KINDS, _DEEDS, _PEOPLE, _WHEN, _EVENTS, _ORDER, _WHERE, _SPOTS = (_PARTS[n].split() for n in _NAMES)
 
 
 @dataclass(frozen=True)
@@ -112,10 +56,10 @@ def made(n: int, seed: int) -> list[Made]:
 
 
 def _item(rng: random.Random, names: list[str]) -> Made:
-    stem = _filled(rng, rng.choice(_ASKS), names)
+    stem = _filled(rng, rng.choice(_PARTS["asks"]), names)
     choices: list[str] = []
     while len(choices) < 4:
-        choice = _filled(rng, rng.choice(_SAYS), names)
+        choice = _filled(rng, rng.choice(_PARTS["says"]), names)
         if choice not in choices:
             choices.append(choice)
     return Made(stem[0].upper() + stem[1:] + "?", tuple(choices), rng.randrange(4))

@@ -82,6 +82,11 @@ def rules_of(content: str | bytes, prints: Fingerprints | None = None) -> set[st
     return {finding.rule.id for finding in scan(data, prints)}
 
 
+def codes_in(text: str) -> list[str]:
+    """Return the codes at the ends of lines that the gate printed."""
+    return re.findall(r" \[([a-z0-9-]+)\]$", text, re.MULTILINE)
+
+
 LEAK = mock_items()[0].stem
 HARMLESS = LAYOUTS["jsonl"](
     [

@@ -12,7 +12,7 @@ from robustify.base.key_file import FILE_VARIABLE
 from robustify.gate.check import NAME
 from robustify.gate.command import HOOKS
 from robustify.gate.command import run_gate as main
-from tests.gate.repo import LEAK, ROOT, Repo, Scanned, hook_repo
+from tests.gate.repo import LEAK, ROOT, Repo, Scanned, codes_in, hook_repo
 
 
 @pytest.fixture
@@ -29,14 +29,9 @@ def cloned(origin: Repo, place: Path, *args: str) -> Repo:
 
 
 def step(repo: Scanned, **env: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [str(repo.place / ".ci" / "gate")],
-        env={**os.environ, "PYTHON": sys.executable, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=repo.place.parent,
-    )
+    env = {**os.environ, "PYTHON": sys.executable, **env}
+    line = [str(repo.place / ".ci" / "gate")]
+    return subprocess.run(line, env=env, capture_output=True, text=True, check=False, cwd=repo.place.parent)
 
 
 def test_the_step_finds_what_a_branch_added_and_removed_again(origin: Repo, tmp_path: Path) -> None:
@@ -69,7 +64,7 @@ def test_the_step_works_in_a_shallow_clone_and_says_what_it_could_not_scan(
     shallow = cloned(origin, tmp_path / "shallow", "--depth", str(depth))
     done = step(shallow)
     assert done.returncode == 0, done.stderr
-    assert ("only the tree is scanned" if depth == 1 else "only the last commit is scanned") in done.stderr
+    assert ("only the tree" if depth == 1 else "only the last") in done.stderr
     shallow.commit(f"Mend\n\n{LEAK}")
     assert step(shallow).returncode == 4
 
@@ -78,7 +73,7 @@ def test_the_step_scans_the_tree_of_an_archive_without_git(origin: Repo) -> None
     shutil.rmtree(origin.place / ".git")
     done = step(origin)
     assert done.returncode == 0, done.stderr
-    assert "a copy of the tree is scanned" in done.stderr
+    assert "a copy" in done.stderr
     (origin.place / "notes").write_text(LEAK)
     done = step(origin)
     assert done.returncode == 4
@@ -100,11 +95,12 @@ RUNS = {"pre-commit": f"{GATE} --staged", "pre-merge-commit": f"{GATE} --staged"
 
 
 def off(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
-    """Return what is said of each part that is off; the exit code says whether any is."""
+    """Return the code of each part that is off; the exit code says whether any is."""
     capsys.readouterr()
     code = main(["doctor"])
     lines = capsys.readouterr().out.splitlines()
-    found = dict(line.removeprefix("OFF  ").split(": ", 1) for line in lines if line.startswith("OFF"))
+    parts = (line.removeprefix("OFF  ").split(": ", 1) for line in lines if line.startswith("OFF"))
+    found = {name: codes_in(told)[0] for name, told in parts}
     assert code == (4 if found else 0)
     return found
 
@@ -124,7 +120,7 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
     os.chmod(os.environ[FILE_VARIABLE], 0o644)
     repo.write(NAME, "{}")
     found = off(capsys)
-    assert found.pop("pre-push hook") == "not executable, so Git skips it"
+    assert found.pop("pre-push hook") == "hook-not-executable"
     assert set(found) > {"fingerprints", "pre-commit hook"}
     assert (repo.git("rev-parse", "HEAD"), repo.git("status", "--short")) == (before, f"?? {NAME}")
     os.chdir(repo.place.parent)
@@ -134,21 +130,15 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("script", "says"),
-    [
-        ("# runs robustify gate --staged\ntrue", "let the canary pass"),
-        ("exit 3", "refused a harmless change too"),
-        (f"unset ROBUSTIFY_GATE_INDEX\n{GATE} --staged", "did not find registered text"),
-        (
-            "grep -q bowline robustify-canary.md && exit 5 || exit 0",
-            "refused the canary without a gate finding",
-        ),
-        (f"{GATE[5:]} --staged || true", "let the canary pass"),
-    ],
-)
+    ("script", "code"),
+    [("# runs robustify gate --staged\ntrue", "hook-passes-canary"), ("exit 3", "hook-refuses-all"),
+     (f"unset ROBUSTIFY_GATE_INDEX\n{GATE} --staged", "hook-misses-registered-text"),
+     ("grep -q bowline robustify-canary.md && exit 5 || exit 0", "hook-without-gate"),
+     (f"{GATE[5:]} --staged || true", "hook-passes-canary")],
+)  # fmt: skip
 def test_a_hook_that_only_looks_like_the_gate_s_is_off(
-    repo: Scanned, script: str, says: str, capsys: pytest.CaptureFixture[str]
+    repo: Scanned, script: str, code: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     repo.git("config", "core.hooksPath", "mine")
     install(repo, "pre-commit", script, "mine")
-    assert off(capsys)["pre-commit hook"].startswith(says)
+    assert off(capsys)["pre-commit hook"] == code

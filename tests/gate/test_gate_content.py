@@ -103,38 +103,26 @@ REFUSED: list[tuple[str, str, bytes]] = [
 ]  # fmt: skip
 """A rule, what its content is, and the content."""
 _HASHES = [_NOISE[32 * i : 32 * i + 32] for i in range(60)]
-_LOCK = [
-    {"integrity": f"sha512-{base64.b64encode(one * 2).decode()}", "resolved": "left-pad"} for one in _HASHES
-]
+_LOCK = [{"integrity": f"sha512-{base64.b64encode(h * 2).decode()}", "resolved": "left-pad"} for h in _HASHES]
 _NAMES = "from audit import AuditLogListResponse, ConvBnReLU2d, ConvBnReLU3d, IPv4Address, utf8, float32x4"
 _FIELDS = ("{question}?", "A) {a}", "B) {b}", "C) {c}", "Answer: {answer}")
 _ENUM = {
-    name: {"description": f"Which {name} should be used?", "enum": ["a", "b", "c"], "default": "a"}
-    for name in "xyz"
+    n: {"description": f"Which {n} should be used?", "enum": ["a", "b", "c"], "default": "a"} for n in "xyz"
 }
 
 
 def _template(before: str, question: str, *choices: str, after: str = "") -> bytes:
-    told = json.dumps(
-        {"template": f"{before}Question: {question}\nAnswer:{after}", "answer_choices": choices}
-    )
+    text = f"{before}Question: {question}\nAnswer:{after}"
+    told = json.dumps({"template": text, "answer_choices": choices})
     return told.removesuffix("}").encode() + b', "answer": "{{label}}"}'
 
 
 _SHOT = "Question: Which lamp is lit first?\nA) the red one\nB) the blue one\nC) none\nAnswer: B\n\n"
 REFUSED += [
-    (
-        "RBG101",
-        "a template with a solved item",
-        _template("{{premise}}\n" + _SHOT, "{{question}}", "A", "B", "C"),
-    ),
-    (
-        "RBG101",
-        "a placeholder after the question",
-        _template("", _STEM, "red", "green", "blue", after=" {{answer}}"),
-    ),
+    ("RBG101", "a template with a solved item", _template("{{premise}}\n" + _SHOT, "{{question}}", "A", "B", "C")),
+    ("RBG101", "a placeholder after the question", _template("", _STEM, "red", "green", "blue", after=" {{answer}}")),
     ("RBG101", "long choices below a placeholder", _template("{{passage}}\n", _STEM, *_CHOICES)),
-]
+]  # fmt: skip
 
 PASSING: list[tuple[str, bytes]] = [
     ("an open question", _json({"question": _STEM, "answer": "the raft"})),
@@ -182,16 +170,17 @@ def prints() -> Fingerprints:
     return opened({"cases": REGISTERED})
 
 
+CASES = [*REFUSED, *(("", says, content) for says, content in PASSING)]
+
+
 @pytest.mark.parametrize(
-    ("rule", "content"), [(r, c) for r, _, c in REFUSED], ids=[f"{r} {s}" for r, s, _ in REFUSED]
+    ("rule", "content"), [(r, c) for r, _, c in CASES], ids=[f"{r} {s}" for r, s, _ in CASES]
 )
-def test_a_rule_finds_what_it_says(rule: str, content: bytes, prints: Fingerprints) -> None:
-    assert rule in rules_of(content, prints)
-
-
-@pytest.mark.parametrize("content", [content for _, content in PASSING], ids=[says for says, _ in PASSING])
-def test_what_is_harmless_passes(content: bytes, prints: Fingerprints) -> None:
-    assert rules_of(content, prints) == set()
+def test_a_rule_finds_what_it_says_and_what_is_harmless_passes(
+    rule: str, content: bytes, prints: Fingerprints
+) -> None:
+    found = rules_of(content, prints)
+    assert rule in found if rule else found == set()
 
 
 def test_rules_have_numbers_and_names_of_their_own_and_a_case_each() -> None:
@@ -208,10 +197,8 @@ def test_rules_have_numbers_and_names_of_their_own_and_a_case_each() -> None:
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_five_items_are_refused_in_every_layout(layout: str, style: str) -> None:
     text = LAYOUTS[layout](made(5, 11), style)
-    assert "RBG101" in rules_of(text), layout
-    assert "RBG101" in rules_of(text.replace("\r\n", "\n").replace("\n", "\r")), (
-        "with the line ends of old programs"
-    )
+    assert "RBG101" in rules_of(text)
+    assert "RBG101" in rules_of(text.replace("\r\n", "\n").replace("\n", "\r"))  # line ends of old programs
 
 
 # Rows without any name and without a header say nothing if there is only one of them.
@@ -226,15 +213,18 @@ def test_one_item_is_refused_in_every_layout_that_names_its_parts_and_by_its_wor
 
 
 _ROW = 'Which boat of number {0} is meant?,"a\ntub","an\noar","a\nmast",B\n'
+_TSV = "Which boat of number {0} is meant?\ttub\toar\tmast\tB\n"
+_FRAME = {
+    "question": {"0": _STEM},
+    **{f"choice_{c}": {"0": "tub", "1": "oar"} for c in "abc"},
+    "answer": {"0": 1},
+}
 ODD: dict[str, str] = {
     "choices in quotes over several lines": "question,A,B,C,answer\n" + "".join(map(_ROW.format, range(4))),
-    "a quote that never ends": '"question\tA\tB\tC\tanswer\n'
-    + "".join(f"Which boat of number {i} is meant?\ttub\toar\tmast\tB\n" for i in range(4)),
+    "a quote that never ends": '"question\tA\tB\tC\tanswer\n' + "".join(map(_TSV.format, range(4))),
     "a capital that is longer when small": 'İ\nquestion = ["Which knot is this?"]\nanswer = 0\n'
     'choices = ["a tub", "oar", "mast"]\n',
-    "a frame as JSON": json.dumps(
-        {"question": {"0": _STEM}, **{f"choice_{c}": {"0": "tub", "1": "oar"} for c in "abc"}, "answer": {"0": 1}}
-    ),
+    "a frame as JSON": json.dumps(_FRAME),
     "another script": "哪一盏铜灯笼挂在东边小路上？\nＡ）那一盏\nＢ）编织灯笼\nＣ）木桶\n答案：Ｂ",
     "an html comment": f"<html><!--\n{_STEM}\n" + "\n".join(_LINES) + "\nAnswer: C\n--></html>",
 }  # fmt: skip
@@ -252,13 +242,11 @@ UNNAMED: dict[str, Callable[[Made], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", UNNAMED.values(), ids=UNNAMED)
-def test_items_under_names_of_any_kind_are_refused(form: Callable[[Made], str]) -> None:
-    assert "RBG101" in rules_of("\n".join(map(form, made(3, 11))))
+ODD |= {name: "\n".join(map(form, made(3, 11))) for name, form in UNNAMED.items()}
 
 
-@pytest.mark.parametrize("text", ODD.values(), ids=ODD.keys())
-def test_odd_notations_hide_no_item(text: str) -> None:
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_odd_notations_and_names_of_any_kind_hide_no_item(text: str) -> None:
     assert "RBG101" in rules_of(text)
 
 
@@ -276,9 +264,7 @@ def test_the_lexicon_is_short_reviewed_and_holds_categories_only() -> None:
     terms = [*words["regimes"], *words["categories"]]
     assert len(terms) == len(set(terms)) <= 80
     assert terms == sorted(words["regimes"]) + sorted(words["categories"])
-    assert all(
-        term.islower() and not any(c.isdigit() for c in term) for term in terms if term != "resolution 1540"
-    )
+    assert [t for t in terms if not t.islower() or any(map(str.isdigit, t))] == ["resolution 1540"]
     assert words["reviewed"] >= "2026"
 
 
@@ -290,9 +276,8 @@ def test_the_lexicon_is_short_reviewed_and_holds_categories_only() -> None:
 def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
     rng = random.Random(f"{name} {form}")
     refusals = {"RBG301", "RBG501", "RBG502"}
-    assert all(
-        rules_of(DISGUISES[name](FORMS[form](i), rng), mock_prints()) & refusals for i in mock_items()[:15]
-    )
+    texts = [DISGUISES[name](FORMS[form](item), rng) for item in mock_items()[:15]]
+    assert all(rules_of(text, mock_prints()) & refusals for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -311,11 +296,8 @@ def test_marks_that_nobody_sees_hide_no_words(hide: Callable[[str], str], prints
 @given(st.binary(max_size=400))
 @settings(max_examples=200, deadline=None)
 def test_any_bytes_are_read_or_refused_and_never_crash(data: bytes) -> None:
-    assert all(
-        found.line >= 1
-        for start in (b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a")
-        for found in scan(start + data)
-    )
+    for start in (b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF89a"):
+        assert all(found.line >= 1 for found in scan(start + data))
 
 
 PIECES = (

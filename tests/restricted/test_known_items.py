@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 
 import robustify as rb
 from robustify.base.errors import AuthorisationError
@@ -30,7 +31,7 @@ Rows = list[dict[str, Any]]
 OTHERS = items(60, seed=7)
 
 
-def accept() -> Any:
+def accept() -> Result:
     digest = invoked("restricted", "licence", "show", ADAPTER, "--json").stdout
     given = ("--name", "A Name", "--licence-sha256", json.loads(digest)["sha256"])
     return invoked("restricted", "licence", "accept", ADAPTER, *given)
@@ -47,24 +48,34 @@ def neutral(mock: Path, text: str, end: str = "jsonl") -> Path:
 # Pins.
 
 
-@pytest.mark.parametrize("missing", ["sha256", "records"])
-def test_what_is_not_pinned_is_refused_with_the_line_to_add(mock: Path, missing: str) -> None:
-    pins = {"sha256": None, "records": None} if missing == "sha256" else {"records": None}
+def repin(mock: Path, **pins: object) -> None:
+    """Change the pins of the file in the manifest."""
     (file,) = told(mock)["data"]["files"]
     edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, **pins}]})
-    items_of(mock).write_text(rows_as_json(items(N)[: N // 2]))  # half of the rows
-    if missing == "records":
-        items_of(mock).write_text(rows_as_json(items(N)))
-    done = accept()
-    assert isinstance(done.exception, AuthorisationError)
-    (line,) = done.exception.lines
-    assert "has no pin" in line
-    assert f"`records: {N if missing == 'records' else N // 2}`" in line
+
+
+def replaced(mock: Path, rows: Rows) -> None:
+    """Put other items into the file of the set, and their digest into its manifest."""
+    items_of(mock).write_text(rows_as_json(rows))
+    repin(mock, sha256=hashlib.sha256(items_of(mock).read_bytes()).hexdigest())
+
+
+def unpinned(done: Result, records: int) -> str:
+    """Return the digest that the refusal of a file without a pin names."""
+    assert done.exception.codes == ("unpinned-data",)
+    assert f"`records: {records}`" in str(done.exception)
+    return str(done.exception).split("sha256: ")[1][:64]
+
+
+@pytest.mark.parametrize(("missing", "n"), [("sha256", N // 2), ("records", N)])
+def test_what_is_not_pinned_is_refused_with_the_line_to_add(mock: Path, missing: str, n: int) -> None:
+    repin(mock, **{"sha256": None, "records": None} if missing == "sha256" else {"records": None})
+    items_of(mock).write_text(rows_as_json(items(N)[:n]))  # of the digest, half of the rows
+    digest = unpinned(accept(), n)
     assert invoked("run", mock / "mock.yaml", "-o", mock / "out" / "run").exception.exit_code == 4
     check = json.loads(invoked("restricted", "adapter", "check", ADAPTER, "--json").stdout)
     assert {fact["fact"]: fact["holds"] for fact in check["facts"]}["data"] is False
-    digest = line.split("sha256: ")[1][:64]
-    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, "sha256": digest, "records": N}]})
+    repin(mock, sha256=digest, records=N)
     assert accept().return_value == (0 if missing == "records" else None)
 
 
@@ -77,14 +88,9 @@ def test_an_acceptance_pins_the_data_and_forgets_no_item(mock: Path) -> None:
     assert not CANARY.search(record.read_text())
     # The same set with other items, and then as a public one.
     items_of(mock).write_text(rows_as_json(OTHERS))
-    edit(
-        mock,
-        data={"root_env": "ROBUSTIFY_DATA", "files": [{"path": "mock/items.jsonl"}]},
-        sensitivity="public",
-    )
-    line = str(accept().exception)
-    pins = {"sha256": line.split("sha256: ")[1][:64], "records": len(OTHERS)}
-    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{"path": "mock/items.jsonl", **pins}]})
+    edit(mock, sensitivity="public")
+    repin(mock, sha256=None, records=None)
+    repin(mock, sha256=unpinned(accept(), len(OTHERS)), records=len(OTHERS))
     assert accept().return_value == 0
     assert invoked("heuristics", neutral(mock, rows_as_json(items(N)[:-1]))).exception.exit_code == 4
     assert invoked("heuristics", neutral(mock, rows_as_json(OTHERS[:20]))).return_value == 0
@@ -169,18 +175,22 @@ def test_a_copy_is_known_by_its_items(mock: Path, copy: Callable[[Rows], tuple[s
     file = neutral(mock, text, end)
     assert invoked("validate", file).return_value == 0
     assert accept().return_value == 0
-    done = invoked("validate", file)
-    assert "(sign S3)" in str(done.exception)
+    is_known(invoked("validate", file))
+
+
+def is_known(done: Result) -> None:
+    """The command is refused, because the items are known, and shows none."""
+    assert getattr(done.exception, "codes", ()) == ("known-items",)
     assert not CANARY.search(str(done.exception) + done.output)
 
 
+def with_changes(rows: Rows) -> Rows:
+    """Edit two words of each stem, and add an option."""
+    return [{**row, "question": changed(row), "choices": [*row["choices"], "x"]} for row in rows]
+
+
 def test_an_acceptance_of_before_is_renewed_when_the_set_is_opened(mock: Path) -> None:
-    copy = neutral(
-        mock,
-        rows_as_json(
-            [{**row, "question": changed(row), "choices": [*row["choices"], "x"]} for row in items(N)]
-        ),
-    )
+    copy = neutral(mock, rows_as_json(with_changes(items(N))))
     assert accept().return_value == 0
     record = terms.licences_file()
     tree = json.loads(record.read_text())
@@ -189,17 +199,16 @@ def test_an_acceptance_of_before_is_renewed_when_the_set_is_opened(mock: Path) -
     assert invoked("validate", copy).return_value == 0
     says = [invoked("restricted", "adapter", "check", ADAPTER).output for _ in range(2)]
     assert ["renewed" in said for said in says] == [True, False]
-    assert "sign S3" in str(invoked("validate", copy).exception)
+    is_known(invoked("validate", copy))
     assert json.loads(record.read_text())["accepted"][0]["name"] == "A Name"
 
 
 @pytest.mark.parametrize(("n", "refuses"), [(1, False), (4, False), (30, True)])
 def test_an_edited_copy_among_many_other_items_is_known(mock: Path, n: int, refuses: bool) -> None:
     assert accept().return_value == 0
-    edited = [{**row, "question": changed(row), "choices": [*row["choices"], "x"]} for row in items(N)[:n]]
     many = [{**row, "id": f"other-{i}"} for i, row in enumerate(items(1500, seed=8))]
-    done = invoked("validate", neutral(mock, rows_as_json([*many, *edited])))
-    assert ("sign S3" in str(done.exception)) == refuses
+    done = invoked("validate", neutral(mock, rows_as_json([*many, *with_changes(items(N)[:n])])))
+    assert getattr(done.exception, "code", "") == ("known-items" if refuses else "")
 
 
 def test_answers_to_a_set_are_known_by_their_ids_alone(mock: Path) -> None:
@@ -218,10 +227,7 @@ def test_answers_to_a_set_are_known_by_their_ids_alone(mock: Path) -> None:
 def test_a_phrase_that_two_sets_share_makes_no_copy(mock: Path) -> None:
     phrase = "Consider the following peculiar mechanical contraption: "
     rows = [{**row, "question": phrase * (i == 3) + row["question"]} for i, row in enumerate(items(N))]
-    items_of(mock).write_text(rows_as_json(rows))
-    (file,) = told(mock)["data"]["files"]
-    digest = hashlib.sha256(items_of(mock).read_bytes()).hexdigest()
-    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, "sha256": digest}]})
+    replaced(mock, rows)
     assert accept().return_value == 0
     public = rows_as_json([{**row, "question": phrase + row["question"]} for row in OTHERS])
     assert invoked("validate", neutral(mock, public)).return_value == 0
@@ -272,9 +278,7 @@ def test_a_copy_is_known_by_its_items_if_a_harness_loads_it(
     assert invoked("validate", f"lm-eval:{task}").return_value == 0
     assert accept().return_value == 0
     for name in (f"lm-eval:{task}", "hf:made/lamps"):
-        done = invoked("validate", name)
-        assert "(sign S3)" in str(done.exception), name
-        assert not CANARY.search(str(done.exception) + done.output)
+        is_known(invoked("validate", name))
 
 
 @pytest.mark.parametrize("shared", [1, 4])
@@ -287,33 +291,27 @@ def test_a_few_shared_questions_lock_no_public_set(mock: Path, shared: int) -> N
 def test_what_a_set_repeats_is_not_its_own(mock: Path) -> None:
     rows = [{**row, "question": "Which of these statements is true of lamps?"} for row in items(N)]
     items_of(mock).write_text(rows_as_json(rows))
-    (file,) = told(mock)["data"]["files"]
-    assert "differs from its pin" in str(accept().exception)
-    pinned = {**file, "sha256": hashlib.sha256(items_of(mock).read_bytes()).hexdigest()}
-    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [pinned]})
+    assert accept().exception.code == "data-not-as-pinned"
+    replaced(mock, rows)
     assert accept().return_value == 0
     generic = [{**row, "question": rows[0]["question"]} for row in OTHERS]
     assert invoked("validate", neutral(mock, rows_as_json(generic))).return_value == 0
-    assert "sign S3" in str(invoked("validate", neutral(mock, rows_as_json(rows[1:]))).exception)
+    is_known(invoked("validate", neutral(mock, rows_as_json(rows[1:]))))
 
 
 def as_log(rows: Rows) -> str:
+    names = {"question": "stem", "choices": "choices", "answer": "key"}
+    held = [{new: row[old] for old, new in names.items()} for row in rows]
     return rows_as_json(
-        [
-            {"id": f"q{i}", "stem": row["question"], "choices": row["choices"], "key": row["answer"],
-             "pick": 1, "model": "m", "k": 4} for i, row in enumerate(rows)
-        ]
-    )  # fmt: skip
+        [{"id": f"q{i}", **row, "pick": 1, "model": "m", "k": 4} for i, row in enumerate(held)]
+    )
 
 
 def as_archive(kind: str) -> Callable[[Rows], str]:
     """Return the rows with replies, in the form of an archive."""
 
     def written(rows: Rows) -> str:
-        known = [
-            Item(f"q{at}", row["question"], tuple(row["choices"]), row["answer"])
-            for at, row in enumerate(rows)
-        ]
+        known = [Item(f"q{i}", r["question"], tuple(r["choices"]), r["answer"]) for i, r in enumerate(rows)]
         with tempfile.TemporaryDirectory() as folder:
             (path,) = ARCHIVES[kind](Path(folder), known, {"m": ["B"] * len(known)})
             return path.read_text(encoding="utf-8")
@@ -322,12 +320,8 @@ def as_archive(kind: str) -> Callable[[Rows], str]:
 
 
 def as_questions(rows: Rows) -> str:
-    return rows_as_json(
-        [
-            {"id": f"q{i}", "question": row["question"], "answer": "x", "prediction": "x"}
-            for i, row in enumerate(rows)
-        ]
-    )
+    form = {"answer": "x", "prediction": "x"}
+    return rows_as_json([{"id": f"q{i}", "question": row["question"], **form} for i, row in enumerate(rows)])
 
 
 COMMANDS: dict[str, tuple[Callable[[Rows], str], Callable[[Path, Path], object]]] = {
@@ -360,43 +354,38 @@ def test_every_command_refuses_a_copy(
 ) -> None:
     assert accept().return_value == 0
     file, out = neutral(mock, form(items(N)[1:])), mock / "elsewhere" / "out"
-    with refused(4, "sign S3"):
+    with refused(4, code="known-items"):
         raise command(file, out).exception or AssertionError("not refused")
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-OF_A_RUN: dict[str, Callable[[Path], Any]] = {
-    "judge": lambda run: invoked("judge", run, "-o", run.with_name("again")),
-    "explain": lambda run: invoked("explain", run, items(N)[1]["id"]),
-    "export dataset": lambda run: invoked("export", "dataset", run, "-o", run.with_name("again")),
-    "export lm-eval": lambda run: invoked("export", "lm-eval", run, "-o", run.with_name("again")),
-    "export inspect": lambda run: invoked("export", "inspect", run, "-o", run.with_name("again")),
-    "export sarif": lambda run: invoked(
-        "export", "sarif", run, "--data", run.with_name("quiz.jsonl"), "-o", run.with_name("again")
-    ),
-}
+OF_A_RUN = (
+    ("judge",), ("explain", items(N)[1]["id"]), ("export", "dataset"), ("export", "lm-eval"), ("export", "inspect"),
+    ("export", "sarif", "--data"),
+)  # fmt: skip
 
 
 def test_a_public_run_of_before_the_acceptance_is_refused_too(mock: Path) -> None:
-    run = mock / "elsewhere" / "run"
+    run, again = mock / "elsewhere" / "run", mock / "elsewhere" / "again"
     file = neutral(mock, rows_as_json(items(N)[1:]))
     assert not isinstance(invoked(file, "--public", "-o", run).exception, AuthorisationError)
     assert accept().return_value == 0
-    for command, act in OF_A_RUN.items():
-        assert "sign S3" in str(act(run).exception), command
-        assert not run.with_name("again").exists(), command
-    with pytest.raises(AuthorisationError, match="sign S3"):
+    for command in OF_A_RUN:
+        names = command[: 1 + (command[0] == "export")]
+        more = [*command[len(names) :], *([file] if "--data" in command else [])]
+        is_known(invoked(*names, run, *more, *([] if command[0] == "explain" else ["-o", again])))
+        assert not again.exists(), command
+    with refused(4, code="known-items"):
         _ = rb.open(run).verdicts
 
 
 def test_a_shipped_adapter_pins_the_digest_by_its_acceptance(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (file,) = told(mock)["data"]["files"]
-    edit(mock, data={"root_env": "ROBUSTIFY_DATA", "files": [{**file, "sha256": None}]})
+    repin(mock, sha256=None)
     monkeypatch.setattr("robustify.restricted.access.shipped", lambda _: mock / "adapters")
     assert accept().return_value == 0
     assert invoked("restricted", "adapter", "check", ADAPTER).return_value == 0
     items_of(mock).write_text(rows_as_json(items(N, seed=7)))
-    done = invoked("restricted", "adapter", "check", ADAPTER)
-    assert "differs from its pin" in done.output
+    facts = json.loads(invoked("restricted", "adapter", "check", ADAPTER, "--json").stdout)["facts"]
+    assert [fact["code"] for fact in facts if fact["fact"] == "data"] == ["data-not-as-pinned"]

@@ -11,7 +11,7 @@ from robustify.restricted.confinement import require_private
 from tests.support.refusals import refused
 
 Make = Callable[[Path], Path]
-PUBLIC = "does not ignore all of it"
+PUBLIC = "folder-not-ignored"
 
 
 def tree(*patterns: str, at: str = "run") -> Make:
@@ -74,33 +74,33 @@ CASES: dict[str, tuple[Make, str]] = {
     "behind a link": (tree("*.json", at="link/run"), PUBLIC),
     "new, behind a link": (tree("*.json", at="link/new/run"), PUBLIC),
     "ignored": (tree("run/"), ""),
-    **{name: (inside(name), "synchronised") for name in SYNCHRONISED},
+    **{name: (inside(name), "synchronised-folder") for name in SYNCHRONISED},
     **{name: (inside(name), "") for name in ("dropboxes", "sync", "drive", "box", "cloud")},
-    **{name: (inside(name), "web root") for name in ("public_html", "htdocs", "WWWROOT", "www")},
+    **{name: (inside(name), "web-root") for name in ("public_html", "htdocs", "WWWROOT", "www")},
     "a bare repository": (bare, PUBLIC),
     **{name: (inside(name), "") for name in ("www-notes", "awww")},
-    "below 0777": (below(0o777), "mode 0777"),
-    "below 0707": (below(0o707), "mode 0707"),
+    "below 0777": (below(0o777), "replaceable-folder"),
+    "below 0707": (below(0o707), "replaceable-folder"),
     "below 1777": (below(0o1777), ""),
     "below 0755": (below(0o755), ""),
-    "a link below 0777": (below(0o777, linked=True), "mode 0777"),
-    "a file": (file, "is not a folder"),
+    "a link below 0777": (below(0o777, linked=True), "replaceable-folder"),
+    "a file": (file, "not-a-folder"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "told"), CASES.values(), ids=CASES)
-def test_which_folders_are_private(tmp_path: Path, make: Make, told: str) -> None:
+@pytest.mark.parametrize(("make", "code"), CASES.values(), ids=CASES)
+def test_which_folders_are_private(tmp_path: Path, make: Make, code: str) -> None:
     place, names = make(tmp_path), ("run.json", "kept.jsonl")
-    if not told:
+    if not code:
         require_private(place, names)
         return
-    with refused(4, told):
+    with refused(4, code=code):
         require_private(place, names)
 
 
 def test_the_file_that_will_be_written_is_asked_about(tmp_path: Path) -> None:
     place = tree("run/*", "!*.items")(tmp_path)
-    with refused(4, PUBLIC):
+    with refused(4, code=PUBLIC):
         require_private(place, ["copy.items"])
     require_private(place, ["copy.txt"])
 
@@ -111,17 +111,17 @@ def test_git_is_asked_without_the_programs_that_a_repository_names_and_not_at_al
     place, mark = tree()(tmp_path), tmp_path / "ran"
     for name in ("core.fsmonitor", "core.hooksPath", "core.pager", "core.sshCommand"):
         subprocess.run(["git", "-C", str(place.parent), "config", name, f"touch {mark};"], check=True)
-    with refused(4, PUBLIC):
+    with refused(4, code=PUBLIC):
         require_private(place)
     assert not mark.exists()
     (place.parent / ".gitignore").write_text("run/\n")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with refused(4, PUBLIC):
+    with refused(4, code=PUBLIC):
         require_private(place)
 
 
 def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     tmp_path.chmod(0o700)
-    with refused(4, "belongs to user"):
+    with refused(4, code="folder-of-another-user"):
         require_private(tmp_path)

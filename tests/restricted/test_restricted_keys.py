@@ -42,17 +42,17 @@ def in_a_work_tree(folder: Path) -> Path:
 
 
 NO_PLACES: dict[str, tuple[Callable[[Path], Path], int, str]] = {
-    "another key": (key_file, 2, "never overwritten"),
-    "nowhere": (lambda folder: folder / "nowhere" / "a.key", 6, "cannot be written"),
-    "a work tree": (in_a_work_tree, 4, "Git work tree"),
+    "another key": (key_file, 2, "file-exists"),
+    "nowhere": (lambda folder: folder / "nowhere" / "a.key", 6, "file-not-writable"),
+    "a work tree": (in_a_work_tree, 4, "private-file-in-git"),
 }
 
 
-@pytest.mark.parametrize(("place", "code", "told"), NO_PLACES.values(), ids=NO_PLACES)
-def test_no_key_is_made_there(tmp_path: Path, place: Callable[[Path], Path], code: int, told: str) -> None:
+@pytest.mark.parametrize(("place", "ends", "code"), NO_PLACES.values(), ids=NO_PLACES)
+def test_no_key_is_made_there(tmp_path: Path, place: Callable[[Path], Path], ends: int, code: str) -> None:
     out = place(tmp_path)
     held = out.read_text() if out.exists() else None
-    with refused(code, told):
+    with refused(ends, code=code):
         new_key(out)
     assert (out.read_text() if out.exists() else None) == held
 
@@ -70,7 +70,7 @@ def test_the_id_and_the_subkeys_are_those_of_the_design() -> None:
 def test_the_gate_s_key_is_refused_as_the_key_of_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = key_file(tmp_path)
     monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", str(place))
-    with refused(4, "gate's key too"):
+    with refused(4, code="shared-key"):
         evaluator_key(place)
 
 
@@ -103,4 +103,4 @@ def test_a_new_key_for_the_gate_does_not_replace_the_key_of_ids(
         assert ("export ROBUSTIFY_KEY_FILE=" in said) == told
     monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(tmp_path / "new.key"))  # exported before the key was made
     said = invoked("restricted", "key", "new", "--out", tmp_path / "new.key").output
-    assert f"To use it for IDs: export ROBUSTIFY_KEY_FILE={tmp_path / 'new.key'}" in said
+    assert f"export ROBUSTIFY_KEY_FILE={tmp_path / 'new.key'}" in said

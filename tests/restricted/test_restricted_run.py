@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import resource
 import tempfile
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from robustify.base.errors import AuthorisationError, DataError, GuardrailError, RequestError
+from robustify.base.errors import GuardrailError, RequestError
 from robustify.base.key_file import evaluator_key
 from robustify.pipeline import config as configs
 from robustify.pipeline import steps
@@ -38,11 +37,8 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
 ) -> None:
     seen: dict[str, Any] = {"seals": []}
     before, scorer = steps.ask_models, steps.open_scorer
-    proxies = {
-        "HTTP_PROXY": "http://p.example:1",
-        "all_proxy": "http://p.example:1",
-        "ROBUSTIFY_GATE_KEY": "a secret",
-    }
+    proxy = "http://p.example:1"
+    proxies = {"HTTP_PROXY": proxy, "all_proxy": proxy, "ROBUSTIFY_GATE_KEY": "a secret"}
     for name, value in proxies.items():
         monkeypatch.setenv(name, value)
 
@@ -84,7 +80,7 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with refused(6, "cannot be written"), confined(tmp_path / "file"):
+    with refused(6, code="file-not-writable"), confined(tmp_path / "file"):
         pytest.fail("entered")
 
 
@@ -95,19 +91,14 @@ def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: 
         raise RequestError.of({i: f"has {n} tokens" for i, n in enumerate(lengths) if n >= most})
 
     restricted_run.while_asked(monkeypatch, short)
-    with pytest.raises(
-        DataError, match=r"stub-a: some items are too long for the model.*: \d+ in the view "
-    ) as told:
+    with refused(3, r"^(?!.*rb1_)(?!.*\d+ tokens).*stub-a: .*: \d+ in the view "):
         restricted_run.run(mock, mock / "out" / "run")
-    assert "rb1_" not in str(told.value)
-    assert not re.search(r"\d+ tokens", str(told.value))
 
 
 @pytest.mark.parametrize("command", ["validate", "lint", "heuristics"])
 def test_numbers_of_a_restricted_set_come_from_a_run_alone(mock: Path, command: str) -> None:
-    done = invoked(command, mock / "mock.yaml")
-    assert isinstance(done.exception, AuthorisationError)
-    assert "restricted adapter check mock-restricted" in str(done.exception)
+    with refused(4, "restricted adapter check mock-restricted"):
+        raise (done := invoked(command, mock / "mock.yaml")).exception
     assert done.output == ""
 
 
@@ -148,7 +139,7 @@ def test_a_halted_run_says_so_and_lists_no_items(mock: Path) -> None:
     told = restricted_run.config(limits={"min_kept": 10_000})
     run = restricted_run.run(mock, mock / "out" / "run", told)
     (guardrail,) = read_released(run).halting
-    assert set(run.manifest["files"]) == {
+    assert {*run.manifest["files"]} == {
         "summary.json",
         "report.html",
         "report.md",
@@ -156,6 +147,6 @@ def test_a_halted_run_says_so_and_lists_no_items(mock: Path) -> None:
         "candidates.json",
     }
     for name in ("report.html", "report.md"):
-        assert "No split or task was written" in (run.folder / name).read_text("utf-8")
+        assert "No split" in (run.folder / name).read_text("utf-8")
     with pytest.raises(GuardrailError, match=guardrail):
         emit_split(run, "kept")

@@ -28,6 +28,14 @@ def codes(lines: Iterable[str]) -> list[str]:
     return [notice_code(line) for line in lines]
 
 
+def each_case(corpus: str, *parts: str) -> pytest.MarkDecorator:
+    """Parametrise a test over a file of cases by name, of which it takes these parts. An absent part is None."""
+    rows: dict[str, Any] = yaml.safe_load((CASES / f"{corpus}.yaml").read_text("utf-8"))
+    return pytest.mark.parametrize(
+        parts, [[row.get(part) for part in parts] for row in rows.values()], ids=rows
+    )
+
+
 def fields(thing: object, names: Iterable[str]) -> dict[str, Any]:
     """The attributes of a thing that a case expects, tuples as lists."""
     values = {name: getattr(thing, name) for name in names}

@@ -13,9 +13,10 @@ CANARY = re.compile(r"qx[a-z]{10}")
 
 
 @contextmanager
-def refused(code: int, says: str | None = None) -> Iterator[None]:
-    """The block is refused with this exit code, in one line that matches `says` and shows no item."""
+def refused(exit_code: int, says: str | None = None, *, code: str = "") -> Iterator[None]:
+    """The block is refused with this exit code and code, in one line that matches `says` and shows no item."""
     with pytest.raises(RobustifyError, match=says) as error:
         yield
-    assert (error.value.exit_code, len(error.value.lines)) == (code, 1), str(error.value)
+    found = (error.value.exit_code, code and error.value.code, len(error.value.lines))
+    assert found == (exit_code, code, 1), str(error.value)
     assert not CANARY.search(str(error.value))

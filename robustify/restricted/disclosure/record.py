@@ -220,7 +220,7 @@ def begin(key: Key, file: Path) -> None:
     if repository_around(file.resolve().parent) is not None:
         raise AuthorisationError(
             f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder.",
-            code="inside-work-tree",
+            code="private-file-in-git",
         )
     with _writing(file):
         if os.path.lexists(file):

@@ -16,47 +16,27 @@ from tests.restricted.conftest import edit, manifest_of
 from tests.support import restricted_run, restricted_set
 
 ITEMS = [
-    Item(
-        "a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettle", "TB of 70 kg, thermometers"), 0
-    ),
+    Item("a", "Which lamp glows blue, asked Ärzte?", ("a quiet brass kettle", "TB of 70 kg, thermometers"), 0),
     Item("b", "Who sailed on the ΘΑΛΑΣΣΟΒΡΥΧΟΣ?", ("a", "b"), 0),
-]
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "leaves"),
-    [
-        ("harbours", True),
-        ("General questions", True),
-        ("brass", False),
-        ("BRASS.", False),
-        ("Kettles", False),
-        ("arzte and others", False),
-        ("k\u200bettle", False),
-        ("kеttle", False),
-        ("knots: quiet", False),
-        ("x" * 61, False),
-        ("AQuietBrassKettle", False),
-        ("OfBrassAndTin", False),
-        ("unkettled", True),
-        ("xthermometersx", False),
-        ("quiet-brassk", False),
-        ("sskett", True),
-        ("Θαλασσόβρυχος", False),
-        ("blue lamp", True),
-        ("Blue lamp", False),
-    ],
-)
-def test_a_topic_leaves_without_words_of_items_or_by_hand(name: str, leaves: bool) -> None:
+LEAVING = ("harbours", "General questions", "unkettled", "sskett", "blue lamp")
+WITHHELD = (
+    "brass", "BRASS.", "Kettles", "arzte and others", "k\u200bettle", "kеttle", "knots: quiet", "x" * 61,
+    "AQuietBrassKettle", "OfBrassAndTin", "xthermometersx", "quiet-brassk", "Θαλασσόβρυχος", "Blue lamp",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*LEAVING, *WITHHELD])
+def test_a_topic_leaves_without_words_of_items_or_by_hand(name: str) -> None:
     words = ItemWords.of(ITEMS, ["blue lamp", "x" * 61])
-    assert words.shown(name, "topic 1") == (name if leaves else "topic 1")
+    assert words.shown(name, "topic 1") == (name if name in LEAVING else "topic 1")
 
 
-@pytest.mark.parametrize(
-    ("name", "leaves"), [("gemma3-70b", True), ("Lamp-7B", False), ("two words", False), ("tb-70b", False)]
-)
-def test_the_size_of_a_model_is_no_word_of_an_item(name: str, leaves: bool) -> None:
-    assert ItemWords.of(ITEMS, ()).models([name]) == {name: name if leaves else "model 1"}
+@pytest.mark.parametrize("name", ["gemma3-70b", "Lamp-7B", "two words", "tb-70b"])
+def test_the_size_of_a_model_is_no_word_of_an_item(name: str) -> None:
+    assert ItemWords.of(ITEMS, ()).models([name]) == {name: name if name == "gemma3-70b" else "model 1"}
 
 
 @pytest.fixture

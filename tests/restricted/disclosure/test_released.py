@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,18 +67,10 @@ def of_size(exact: Summary, n: int, kept: int, flagged: int) -> Summary:
 
 @pytest.mark.parametrize(
     ("n", "kept", "flagged", "step", "numbers", "topics"),
-    [
-        (40, 24, 16, COARSE, 3, False),
-        (60, 40, 20, COARSE, 6, False),
-        (200, 130, 70, COARSE, 14, True),
-        (499, 300, 199, COARSE, 22, True),
-        (500, 300, 200, FINE, 22, True),
-        (1273, 868, 405, FINE, 22, True),
-        (200, 191, 9, COARSE, 0, False),
-        (200, 9, 191, COARSE, 0, False),
-        (12, 6, 6, COARSE, 0, False),
-    ],
-)
+    [(40, 24, 16, COARSE, 3, False), (60, 40, 20, COARSE, 6, False), (200, 130, 70, COARSE, 14, True),
+     (499, 300, 199, COARSE, 22, True), (500, 300, 200, FINE, 22, True), (1273, 868, 405, FINE, 22, True),
+     (200, 191, 9, COARSE, 0, False), (200, 9, 191, COARSE, 0, False), (12, 6, 6, COARSE, 0, False)],
+)  # fmt: skip
 def test_the_budget_of_the_split_decides_how_much_is_shown(
     exact: Summary, n: int, kept: int, flagged: int, step: float, numbers: int, topics: bool
 ) -> None:
@@ -139,28 +130,21 @@ def test_many_models_show_at_most_24_numbers(exact: Summary) -> None:
     scores = {name: dict.fromkeys(model, next(iter(of.values()))) for name, of in one.measures.model.items()}
     page = released(changed(one, models=model, measures=changed(one.measures, model=scores)))
     assert len(page.numbers) == MOST
-    assert names(page)[:4] == [
-        "flagged", "flagged if keys were random", "p of the excess", "m0: full question, all items",
+    assert [(number.measure, number.subject) for number in page.numbers[:4]] == [
+        ("flagged", ""), ("flagged_by_chance", ""), ("excess_p", ""), ("full", "m0"),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("value", "n", "shown"),
-    [
-        (0.5, 130, 0.5),
-        (0.07, 130, None),
-        (0.96, 130, None),
-        (0.0, 130, None),
-        (1.0, 130, None),
-        (0.5, 9, None),
-    ],
-)
+    [(0.5, 130, 0.5), (0.07, 130, None), (0.96, 130, None), (0.0, 130, None), (1.0, 130, None), (0.5, 9, None)],
+)  # fmt: skip
 def test_a_rate_on_few_right_or_wrong_answers_has_no_value(
     exact: Summary, value: float, n: int, shown: float | None
 ) -> None:
     one = of_size(exact, 200, 130, 70)
     page = released(scored(one, "full", kept=Score(value=value, n=n)))
-    found = [number for number in page.numbers if number.name.endswith("full question, items kept")]
+    found = [number for number in page.numbers if (number.measure, number.part) == ("full", "kept")]
     assert [number.value for number in found] == [shown] * 2
     # What has no value is charged all the same: that it has none says something.
     assert {number.bits for number in found} == {4.52}
@@ -226,13 +210,11 @@ def test_free_response_is_released_by_the_same_function(exact: Summary) -> None:
 
 
 def test_a_page_of_some_groups_spends_less_and_names_no_guardrail(exact: Summary) -> None:
-    made = every(exact)
-    made = changed(
-        made, page=changed(made.page, failed=("enough_kept_items",), halting=("enough_kept_items",))
-    )
+    made, failed = every(exact), ("enough_kept_items",)
+    made = changed(made, page=changed(made.page, failed=failed, halting=failed))
     page, whole = made.filled(), made.published()
     assert whole.spent == page.spent
-    assert (page.failed, whole.failed, whole.halting) == (("enough_kept_items",), (), ())
+    assert (page.failed, whole.failed, whole.halting) == (failed, (), ())
     some = made.published(["accuracy"])
     assert some.topics is None
     assert {number.group for number in some.numbers} == {"accuracy"}
@@ -263,22 +245,27 @@ def test_hostile_names_stay_words(exact: Summary, tmp_path: Path) -> None:
     html, md = ((tmp_path / name).read_text("utf-8") for name in ("report.html", "report.md"))
     assert "<script" not in html
     assert "&lt;script&gt;" in html
-    assert not re.search(
-        r"(?<!\\)(<script|\[a\]\()", md.split("Signature")[0].replace(", ".join(HOSTILE), "")
-    )
+    text = md.split("Signature")[0].replace(", ".join(HOSTILE), "")
+    assert not re.search(r"(?<!\\)(<script|\[a\]\()", text)
 
 
-def test_a_measure_without_a_disclosure_changes_no_byte_of_the_page(
-    exact: Summary, monkeypatch: pytest.MonkeyPatch
+DISCLOSURES: dict[str, tuple[Disclosed | None, str, bool]] = {
+    "none": (None, "accuracy", False), "of a share": (Disclosed("accuracy", 0), "accuracy", True),
+    "of points": (Disclosed("accuracy", 0), "points", False),
+}  # fmt: skip
+"""What a new measure discloses, its unit, and whether it is released."""
+
+
+@pytest.mark.parametrize(("disclosed", "unit", "shown"), DISCLOSURES.values(), ids=DISCLOSURES)
+def test_a_measure_without_a_disclosure_or_of_points_changes_no_byte_of_the_page(
+    exact: Summary, monkeypatch: pytest.MonkeyPatch, disclosed: Disclosed | None, unit: Any, shown: bool
 ) -> None:
-    before = released(exact).model_dump_json()
-    new = Measure("new", "scores", "accuracy", "model", None, PerItem(lambda model: model.credits["full"]))
+    before = candidates(exact, lambda name: name, ItemWords()).filled().model_dump_json()
+    new = Measure("new", "scores", unit, "model", disclosed, PerItem(lambda model: model.credits["full"]))
     more = scored(exact, "new", all=Score(value=0.5, n=200), kept=Score(value=0.5, n=100))
     monkeypatch.setattr(releasing, "MEASURES", (new, *MEASURES))
-    assert released(more).model_dump_json() == before
-    shown = replace(new, disclosure=Disclosed("accuracy", 0))
-    monkeypatch.setattr(releasing, "MEASURES", (shown, *MEASURES))
-    assert candidates(more, lambda name: name, ItemWords()).filled().model_dump_json() != before
+    page = candidates(more, lambda name: name, ItemWords()).filled()
+    assert (page.model_dump_json() != before) == shown
 
 
 LOOKS = Looks(
@@ -288,18 +275,14 @@ LOOKS = Looks(
 
 
 @pytest.mark.parametrize(
-    ("looks", "value", "reason"),
-    [
-        (LOOKS, 1.0, ""),
-        (changed(LOOKS, state="wrong picks only"), 0.0, ""),
-        (changed(LOOKS, state="cannot tell"), None, "cannot tell"),
-        (changed(LOOKS, wrong_picks=9), None, "cannot tell"),
-        (changed(LOOKS, n=None, value=None), None, "cannot tell"),
-    ],
-)
+    ("change", "value"),
+    [({}, 1.0), ({"state": "wrong picks only"}, 0.0), ({"state": "cannot tell"}, None), ({"wrong_picks": 9}, None),
+     ({"n": None, "value": None}, None)],
+)  # fmt: skip
 def test_of_looks_only_the_state_is_released_last_for_two_bits(
-    exact: Summary, looks: Looks, value: float | None, reason: str
+    exact: Summary, change: dict[str, Any], value: float | None
 ) -> None:
+    looks, reason = changed(LOOKS, **change), "cannot tell" if value is None else ""
     one = of_size(exact, 1000, 650, 350)
     models = {name: changed(model, looks=looks) for name, model in one.models.items()}
     page = released(changed(one, models=models))
@@ -309,42 +292,16 @@ def test_of_looks_only_the_state_is_released_last_for_two_bits(
     ] * len(models)
     text = page.model_dump_json()
     assert not [digits for digits in ("0413", "0127", "0698", "5813", "77") if digits in text]
-    assert (
-        page.bits
-        == released(
-            changed(one, models=dict.fromkeys(models, changed(Model(is_voter=True), looks=LOOKS)))
-        ).bits
-    )
-
-
-def test_points_are_never_released_whatever_their_disclosure_says(
-    exact: Summary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = candidates(exact, lambda name: name, ItemWords()).filled().model_dump_json()
-    new = Measure(
-        "new",
-        "gaps",
-        "points",
-        "model",
-        Disclosed("accuracy", 0),
-        PerItem(lambda model: model.credits["full"]),
-    )
-    monkeypatch.setattr(releasing, "MEASURES", (new, *MEASURES))
-    more = scored(exact, "new", all=Score(value=0.5, n=200))
-    assert candidates(more, lambda name: name, ItemWords()).filled().model_dump_json() == before
+    claimed = dict.fromkeys(models, changed(Model(is_voter=True), looks=LOOKS))
+    assert page.bits == released(changed(one, models=claimed)).bits
 
 
 # Topics.
 
 
 def test_a_set_with_small_topics_shows_no_cell_below_ten_and_true_totals() -> None:
-    blocks = [
-        TopicBlock("a", 60, 40),
-        TopicBlock("b", 40, 12),
-        TopicBlock("c", 30, 28),
-        TopicBlock("d", 12, 6),
-        TopicBlock("e", 9, 9),
-    ]
+    counts = {"a": (60, 40), "b": (40, 12), "c": (30, 28), "d": (12, 6), "e": (9, 9)}
+    blocks = [TopicBlock(name, *count) for name, count in counts.items()]
     shown = partition(blocks, 10)
     assert [b.name for b in shown] == ["a", "Other (4 topics)"]
     assert all(b.least >= 10 for b in shown)
