@@ -139,7 +139,7 @@ def policy_text(policy: Policy) -> str:
     return f'{{\n"format": "{FORMAT}",\n"allow": [{listed}]\n}}\n'
 
 
-def policy_of(root: Path | None) -> Policy:
+def read_policy(root: Path | None) -> Policy:
     """Return the policy in a work tree."""
     path = root / NAME if root is not None else None
     if path is None or not path.is_file() or path.is_symlink():

@@ -26,9 +26,9 @@ from robustify.gate.check import (
     NAME,
     AllowEntry,
     check_contents,
-    policy_of,
     policy_text,
     print_outcome,
+    read_policy,
     tell,
 )
 from robustify.gate.fingerprints import (
@@ -206,7 +206,7 @@ def _allow(argv: Sequence[str]) -> int:
         raise UsageError(
             "The current folder is not in a Git work tree. Run the command in one.", code="no-work-tree"
         )
-    entries = [entry for entry in policy_of(root) if entry.expires >= today]
+    entries = [entry for entry in read_policy(root) if entry.expires >= today]
     for path, contents in named_blobs(options.paths, root):
         refused = check_contents(contents, prints, (), _own_keys(options)).refused
         if stuck := sorted({finding.rule.id for finding in refused if not finding.digests}):

@@ -18,7 +18,7 @@ from robustify.base.errors import DataError, Notice, ResourceError, UsageError
 from robustify.base.files import open_regular, read_regular
 from robustify.base.git import Repository, TreeEntry, lines_of, work_tree
 from robustify.base.texts import escaped
-from robustify.gate.check import NAME, AllowEntry, Blob, Policy, parse_policy, policy_of
+from robustify.gate.check import NAME, AllowEntry, Blob, Policy, parse_policy, read_policy
 from robustify.gate.refused_content import MOST_BYTES, SUBMODULE
 
 _SCISSORS = re.compile(rb"^\S{1,4} -{20,} >8 -{20,}\r?\n((?:[^\w\s].*\n?)*)(?=diff --git |\Z)", re.M)
@@ -48,7 +48,7 @@ def scan_task(options: Namespace) -> Task:
         return _range_task(Repository(Path.cwd()), options.range, options.policy_from)
     root, message = work_tree(Path.cwd()), options.commit_msg
     contents = _file_blobs(options.files, root) if message is None else _message_blob(message, root)
-    return contents, policy_of(root), ()
+    return contents, read_policy(root), ()
 
 
 # Files.
@@ -247,10 +247,10 @@ def _policy_between(
         (new if alone or policy_from == "head" else mixed).update(_entries_at(repository, commit))
     if policy_from == "apart" and (n := len(new - old)):
         note = f"{n} policy entries are newer than the base of the range. A person must review them."
-        notes.append(Notice(note, code="new-policy-entries"))
+        notes.append(Notice(note, code="unreviewed-entries"))
     if n := len(mixed - new - old):
         reason = f"because their commits also change other files. Commit {NAME} alone."
-        notes.append(Notice(f"{n} new policy entries do not apply, {reason}", code="mixed-policy-commit"))
+        notes.append(Notice(f"{n} new policy entries do not apply, {reason}", code="mixed-commit"))
     return (*old, *new), tuple(notes)
 
 

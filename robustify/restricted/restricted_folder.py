@@ -19,7 +19,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from robustify.base.errors import AuthorisationError, DataError, GuardrailError, UnaskableError, UsageError
+from robustify.base.errors import (
+    AuthorisationError,
+    DataError,
+    GuardrailError,
+    Notice,
+    UnaskableError,
+    UsageError,
+)
 from robustify.base.files import owner_only, write_json, write_text
 from robustify.base.key_file import Key, evaluator_key
 from robustify.base.redaction import muted
@@ -60,17 +67,8 @@ CLAIM, CLAIM_FORMAT = "release.json", "robustify.release-claim/1"
 CANDIDATES = "candidates.json"
 """File of a run with all numbers that may be released, of which a page shows those that fit into the budget."""
 _SETTINGS = (
-    "name",
-    "sensitivity",
-    "asking",
-    "screen",
-    "alternatives",
-    "cloze",
-    "probe",
-    "encoder",
-    "limits",
-    "limit",
-)
+    "name", "sensitivity", "asking", "screen", "alternatives", "cloze", "probe", "encoder", "limits", "limit",
+)  # fmt: skip
 """Sections of a config that a restricted run.json repeats. The others contain paths or free text."""
 
 
@@ -96,7 +94,7 @@ class RestrictedPolicy:
             try:
                 yield
             except UnaskableError as error:
-                raise DataError(error.counted) from None
+                raise DataError(error.counted, code=error.code) from None
 
     def read(self) -> Loaded:
         """Load the items of the adapter's files with keyed IDs."""
@@ -108,34 +106,35 @@ class RestrictedPolicy:
         about = self.access.manifest.id
         raise AuthorisationError(
             f"{self.config.name} is a restricted set; expected a public set. To check its data, run `robustify restricted "
-            f"adapter check {about}`. The numbers of this set are only on the page of a run."
+            f"adapter check {about}`. The numbers of this set are only on the page of a run.",
+            code="restricted-set",
         )
 
     def notes(self, bench: Loaded) -> Sequence[str]:
         """Return no notes, because notes may quote column names."""
         return ()
 
-    def first_page(self, folder: Path, found: Forecast) -> None:
+    def first_page(self, folder: Path, forecast: Forecast) -> None:
         """Return None, because only finished runs have a released page."""
 
-    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
+    def write(self, folder: Path, inputs: RunInput, judgement: Judgement) -> Run:
         """Write the folder of a restricted run (mode 0700, files 0600). Splits of fewer than `min_cell` items are
         left out, and if a guardrail stops exports, all splits and tasks. Temporary folders of killed runs are
         removed. Raise `DataError` if an ID is not keyed, and `ResourceError` if the folder cannot be written."""
         key = self.access.key
         # Anyone with a copy of the data could compare a plain digest.
-        sealed_data = hmac.new(key.derived("manifest"), f"data/{asked.data['sha256']}".encode(), "sha256")
-        masked = replace(asked, data={**asked.data, "sha256": sealed_data.hexdigest()})
+        sealed_data = hmac.new(key.derived("manifest"), f"data/{inputs.data['sha256']}".encode(), "sha256")
+        masked = replace(inputs, data={**inputs.data, "sha256": sealed_data.hexdigest()})
         manifest = self._manifest(masked)
-        made = self._candidates(asked, judgement.summary, manifest)
-        page = made.filled()
+        numbers = self._candidates(inputs, judgement.summary, manifest)
+        page = numbers.filled()
         verdicts = {v.item: v.verdict for v in judgement.verdicts}
         splits = {} if page.available is None or page.halting else self._splits(verdicts)
         with _replacing(folder, manifest, key) as staged:
             write_released(staged, page, manifest)
-            write_json(staged / CANDIDATES, made.model_dump(mode="json"))
-            if asked.items is not None:
-                claim = asdict(split_of(key, asked.items, verdicts))
+            write_json(staged / CANDIDATES, numbers.model_dump(mode="json"))
+            if inputs.items is not None:
+                claim = asdict(split_of(key, inputs.items, verdicts))
                 write_json(staged / CLAIM, {"format": CLAIM_FORMAT, **claim})
             for name, split in splits.items():
                 (staged / "splits").mkdir(exist_ok=True)
@@ -149,34 +148,34 @@ class RestrictedPolicy:
                     hidden=self.config.hidden,
                 )
         with owner_only():
-            asked.log(folder)
-        for left in folder.glob(f"{TEMPORARY}*"):
-            if str(left.resolve()) != tempfile.gettempdir():
-                shutil.rmtree(left, ignore_errors=True)
+            inputs.log(folder)
+        for remains in folder.glob(f"{TEMPORARY}*"):
+            if str(remains.resolve()) != tempfile.gettempdir():
+                shutil.rmtree(remains, ignore_errors=True)
         return open_run(folder, self.guard)
 
-    def _candidates(self, asked: RunInput, summary: Summary, manifest: Mapping[str, Any]) -> Candidates:
+    def _candidates(self, inputs: RunInput, summary: Summary, manifest: Mapping[str, Any]) -> Candidates:
         """Return the numbers that may be released, with no name that contains a word of an item. The record of releases
         knows them by the real names, so that a name that is listed later costs nothing."""
         about, key = self.access.manifest, self.access.key
         listed = {*about.topics, *(file.topic for file in about.data.files if file.topic)}
-        words = ItemWords.of(asked.items or (), listed)
+        words = ItemWords.of(inputs.items or (), listed)
         real = candidates(summary, label, ItemWords(), about.min_cell).numbers
-        made = candidates(summary, label, words, about.min_cell)
+        shown = candidates(summary, label, words, about.min_cell)
         models = words.models(dict.fromkeys([*summary.models, *manifest["models"]]))
         name = words.shown(self.config.name, about.id)
         parts = dict(part.split(":", 1) for part in manifest["signature"].split("|"))
         parts |= {"set": name, "voters": ",".join(models.get(v, v) for v in parts["voters"].split(","))}
         about_page = {
             "name": name,
-            "models": {models[one]: facts.get("engine", "") for one, facts in manifest["models"].items()},
+            "models": {models[m]: facts.get("engine", "") for m, facts in manifest["models"].items()},
             "signature": "|".join(f"{part}:{value}" for part, value in parts.items()),
         }
-        return made.model_copy(
+        return shown.model_copy(
             update={
-                "page": made.page.model_copy(update=about_page),
-                "marks": tuple(tuple(digest(key, content) for content in one.identities) for one in real),
-                "codes": tuple(digest(key, one.code) for one in real),
+                "page": shown.page.model_copy(update=about_page),
+                "marks": tuple(tuple(digest(key, each) for each in number.identities) for number in real),
+                "codes": tuple(digest(key, number.code) for number in real),
             }
         )
 
@@ -191,7 +190,7 @@ class RestrictedPolicy:
             if len(listed) >= about.min_cell
         }
 
-    def _manifest(self, asked: RunInput) -> dict[str, Any]:
+    def _manifest(self, inputs: RunInput) -> dict[str, Any]:
         config, set_ = self.config, self.access.manifest
         tree = config.model_dump(mode="json")
         settings = {name: tree[name] for name in _SETTINGS} | {"adapter": set_.id}
@@ -203,9 +202,9 @@ class RestrictedPolicy:
             "key_id": self.access.key.id,
             "release": {"min_cell": set_.min_cell},
         }
-        data = {name: asked.data[name] for name in ("layout", "n_items")}
-        data["hmac_sha256"] = asked.data["sha256"]
-        return {**manifest_of(config, asked, settings, **about), "data": data}
+        data = {name: inputs.data[name] for name in ("layout", "n_items")}
+        data["hmac_sha256"] = inputs.data["sha256"]
+        return {**manifest_of(config, inputs, settings, **about), "data": data}
 
 
 def policy_of(config: Config, folder: Path | None, guard: Guard) -> RestrictedPolicy | None:
@@ -244,27 +243,27 @@ def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
     has a `limit`, or the record refuses the page, and `ResourceError` if the folder or the record cannot be written.
     """
     new, file = _release(run, "page"), record_file()
-    made = _candidates_of(run)
+    available = _candidates_of(run)
     earlier = releases_of(evaluator_key(), file)
-    fit = made.shown(groups, *new.room(earlier))
-    page = made.published(groups, fit)
+    fit = available.shown(groups, *new.room(earlier))
+    page = available.published(groups, fit)
     require_newest(evaluator_key(), file, run.folder, folder, page.signature)
     if groups and not fit:
-        why = f"fits into the budget that is left: {'; '.join(page.withheld)}"
-        why = why if page.withheld else f"is in {', '.join(groups)}"
-        raise AuthorisationError(
-            refusal(new, earlier) or f"{run.folder}: No number {why}. Nothing was published."
-        )
+        reason = f"fits into the budget that is left: {'; '.join(page.withheld)}"
+        reason = reason if page.withheld else f"is in {', '.join(groups)}"
+        fault = Notice(f"{run.folder}: No number {reason}. Nothing was published.", code="no-number-fits")
+        fault = refusal(new, earlier) or fault
+        raise AuthorisationError(fault, code=fault.code)
     content = digest(
         evaluator_key(), ["page", page.model_dump(mode="json", exclude={"signature", "releases"})]
     )
-    again = any((one.of, one.content) == (new.of, content) for one in earlier)
-    numbers = tuple((made.marks[i][0], made.numbers[i].bits) for i in fit)
-    new = replace(new, content=content, numbers=numbers, codes=tuple(made.codes[i] for i in fit))
+    again = any((release.of, release.content) == (new.of, content) for release in earlier)
+    numbers = tuple((available.marks[i][0], available.numbers[i].bits) for i in fit)
+    new = replace(new, content=content, numbers=numbers, codes=tuple(available.codes[i] for i in fit))
     with owner_only(), new_folder(folder) as place:
         counted_page = page.model_copy(update={"releases": len(earlier) + (not again)})
         write_released(place, counted_page, run.manifest)
-        return _recorded(run, new, {made.marks[i][0]: made.marks[i][1:] for i in fit})
+        return _recorded(run, new, {available.marks[i][0]: available.marks[i][1:] for i in fit})
 
 
 def emit_split(run: Run, name: str) -> Split:
@@ -273,14 +272,18 @@ def emit_split(run: Run, name: str) -> Split:
     new, file = _release(run, name), f"splits/{name}.json"
     if halting := read_released(run).halting:
         end = "failed, so nothing is published. See the report."
-        raise GuardrailError(*(f"The guardrail {guardrail} {end}" for guardrail in halting))
+        lines = (f"The guardrail {guardrail} {end}" for guardrail in halting)
+        raise GuardrailError(*lines, code="failed-guardrail")
     if file not in run.manifest["files"]:
-        raise DataError(f"{run.folder} has no split {name}, because it has too few items (min_cell).")
+        raise DataError(
+            f"{run.folder} has no split {name}, because it has too few items (min_cell).",
+            code="missing-split",
+        )
     run.require_unchanged(file)
-    made = read_split(run.folder / file)
+    split = read_split(run.folder / file)
     require_newest(evaluator_key(), record_file(), run.folder)
-    _recorded(run, replace(new, content=digest(evaluator_key(), [name, sorted(made.ids)])))
-    return made
+    _recorded(run, replace(new, content=digest(evaluator_key(), [name, sorted(split.ids)])))
+    return split
 
 
 def _candidates_of(run: Run) -> Candidates:
@@ -289,27 +292,31 @@ def _candidates_of(run: Run) -> Candidates:
         return Candidates.model_validate_json((run.folder / CANDIDATES).read_bytes())
     except ValidationError:
         old = "was not written by this version of robustify. Run the same command again."
-        raise DataError(f"{run.folder / CANDIDATES} {old}") from None
+        raise DataError(f"{run.folder / CANDIDATES} {old}", code="other-candidates-format") from None
 
 
 def _recorded(run: Run, new: Release, former: Mapping[str, Sequence[str]] = MappingProxyType({})) -> Release:
     key, file = evaluator_key(), record_file()
-    made = record(key, file, new, former)
+    recorded = record(key, file, new, former)
     remember(key, file, run.folder)
-    return made
+    return recorded
 
 
 def _claim(run: Run) -> SplitOf:
     if not run.restricted:
-        raise UsageError(f"{run.folder} is a public run; expected a run of a restricted set.")
+        raise UsageError(
+            f"{run.folder} is a public run; expected a run of a restricted set.", code="public-run"
+        )
     if run.manifest["config"].get("limit") is not None:
         raise AuthorisationError(
             f"{run.folder} used only a part of the set. Compared with numbers of the full set, its numbers would reveal "
-            "single items. Run without `limit`."
+            "single items. Run without `limit`.",
+            code="part-of-set",
         )
     if CANDIDATES not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} has no {CANDIDATES}, so an earlier version wrote it. Run the same command again."
+            f"{run.folder} has no {CANDIDATES}, so an earlier version wrote it. Run the same command again.",
+            code="run-without-candidates",
         )
     run.require_unchanged(CLAIM, "summary.json")
     tree: Any = json.loads((run.folder / CLAIM).read_text(encoding="utf-8"))

@@ -489,7 +489,7 @@ def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_el
     held = {"items.jsonl": HARMLESS, NAME: policy(entry("items.jsonl", HARMLESS))}
     tip = repo.commit("Items with their entry", **held)
     assert main(base) == main(apart) == 4
-    assert "mixed-policy-commit" in codes_in(capsys.readouterr().err)
+    assert "mixed-commit" in codes_in(capsys.readouterr().err)
     monkeypatch.setattr("sys.stdin", given(f"refs/heads/main {tip} refs/heads/main {start}"))
     assert main(["--pushed"]) == 0  # of one's own push every entry counts
     repo.git("reset", "-q", "--hard", start)
@@ -498,7 +498,7 @@ def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_el
     repo.commit("Allow list", **{NAME: held[NAME]})
     capsys.readouterr()
     assert (main(base), main(apart)) == (4, 0)
-    assert "new-policy-entries" in codes_in(capsys.readouterr().err)
+    assert "unreviewed-entries" in codes_in(capsys.readouterr().err)
     # One entry a path: the range finds the earlier ones in its commits.
     for content in (MORE, MORE.replace("baton", "flag")):
         repo.commit(**{"items.jsonl": content})
@@ -509,7 +509,7 @@ def test_a_range_counts_entries_of_its_base_or_of_commits_that_change_nothing_el
     later = repo.commit(notes="harmless")
     capsys.readouterr()
     assert main(["--range", f"{later}^..{later}", "--policy-from", "apart"]) == 0
-    assert not {"mixed-policy-commit", "new-policy-entries"} & {*codes_in(capsys.readouterr().err)}
+    assert not {"mixed-commit", "unreviewed-entries"} & {*codes_in(capsys.readouterr().err)}
 
 
 FAULTY = (

@@ -31,10 +31,7 @@ def _chat(tokens: list[str]) -> str:
 def _prompt(tokens: list[str]) -> str:
     """Alternatives stand beside each token, as in vLLM's `prompt_logprobs`."""
     rows = [
-        {
-            str(7 * i + j): {"logprob": -0.5, "rank": j, "decoded_token": u}
-            for j, u in enumerate((t, " else"), 1)
-        }
+        {str(7 * i + j): {"logprob": -0.5, "rank": j, "decoded_token": u} for j, u in ((1, t), (2, " else"))}
         for i, t in enumerate(tokens)
     ]
     return json.dumps({"prompt_logprobs": [None, *rows]}, indent=1)
@@ -89,18 +86,15 @@ def test_a_stem_in_pieces_is_found_and_other_text_is_not(way: str, prints: Finge
     assert "RBG301" not in rules_of(WAYS[way](pieces(other)), prints)
 
 
-@pytest.mark.parametrize(
-    "form", [json.dumps, "\n".join, lambda words: "".join(f"{w}\t-0.5\n" for w in words)]
-)
+@pytest.mark.parametrize("form", [json.dumps, "\n".join, lambda ws: "".join(f"{w}\t-0.5\n" for w in ws)])
 def test_the_vocabulary_of_a_tokenizer_passes(form: Way, prints: Fingerprints) -> None:
     vocabulary = sorted({piece for item in mock_items() for piece in pieces(item.stem)})
     assert rules_of(form([piece.replace(" ", "\u0120") for piece in vocabulary]), prints) == set()
 
 
 def test_the_line_of_a_finding_is_that_of_its_first_piece() -> None:
-    text = "\n".join(
-        ["A note.", *(repr(piece) for piece in pieces("a copper lantern over the muddy tow path at dusk"))]
-    )
+    parts = map(repr, pieces("a copper lantern over the muddy tow path at dusk"))
+    text = "\n".join(["A note.", *parts])
     assert join_pieces(text).split("\n")[1].replace("  ", " ").startswith("a copper lantern")
 
 

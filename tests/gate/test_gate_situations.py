@@ -31,13 +31,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "secret"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(path.stem, marks=[pytest.mark.slow] * (path.stem in SLOW))
-        for path in sorted(FOLDER.glob("*.sh"))
-    ],
-)
+SCRIPTS = [
+    pytest.param(p.stem, marks=[pytest.mark.slow] * (p.stem in SLOW)) for p in sorted(FOLDER.glob("*.sh"))
+]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_situation_holds(name: str, tmp_path: Path, prepared: Path) -> None:
     done = run(str(FOLDER / f"{name}.sh"), tmp_path, prepared)
     last = (done.stdout.splitlines() or [""])[-1]

@@ -67,12 +67,8 @@ def test_what_a_restricted_run_leaves_is_refused_and_what_it_publishes_passes(
     for name in ("run.json", "release.json"):
         text = (folder / name).read_text(encoding="utf-8")
         lines = {"cells": [{"outputs": [{"text": text.splitlines(keepends=True)}]}]}
-        forms = (
-            yaml.safe_dump(json.loads(text)),
-            repr(json.loads(text)),
-            text.replace("\n", "\n> "),
-            json.dumps(lines),
-        )
+        tree = json.loads(text)
+        forms = (yaml.safe_dump(tree), repr(tree), text.replace("\n", "\n> "), json.dumps(lines))
         assert [form[:40] for form in forms if not rules_of(form) & {"RBG403", "RBG404"}] == []
     public = {p.name: rules_of(p.read_bytes()) for p in (tmp_path / "public").rglob("*") if p.is_file()}
     assert "summary.json" in public

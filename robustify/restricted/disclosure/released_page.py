@@ -89,10 +89,10 @@ def released_table(page: Released) -> Table:
 
 
 def _cells(
-    main: str, value: float | None, ci: tuple[float, float] | None, why: str = ""
+    main: str, value: float | None, ci: tuple[float, float] | None, reason: str = ""
 ) -> tuple[Cell, Cell]:
-    if why:
-        return Cell(f"{main} ({why})", tone="absent"), cell("")
+    if reason:
+        return Cell(f"{main} ({reason})", tone="absent"), cell("")
     return Cell(main, value=value), cell("" if ci is None else f"{_percent(ci[0])} to {_percent(ci[1])}")
 
 
