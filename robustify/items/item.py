@@ -88,7 +88,7 @@ class Item(HoldsText):
         """Return the item with choice `order[j]` at position j and the key adjusted to match."""
         if sorted(order) != list(range(self.k)):
             raise ItemError(
-                f"order {tuple(order)} is not a permutation of {self.k} choices", code="not-a-permutation"
+                f"order {tuple(order)} is not a permutation of {self.k} choices", code="invalid-order"
             )
         choices = self.choices
         moved = tuple(choices[i] for i in order)

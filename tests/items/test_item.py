@@ -157,7 +157,7 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
 def test_an_order_that_is_no_permutation_is_refused() -> None:
     with pytest.raises(ItemError) as error:
         Item("i", "s", ("a", "b"), 0).permuted((0, 0))
-    assert error.value.code == "not-a-permutation"
+    assert error.value.code == "invalid-order"
 
 
 def test_a_sample_that_is_read_in_between_does_not_discard_what_is_kept_of_the_set() -> None:

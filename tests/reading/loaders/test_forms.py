@@ -76,7 +76,7 @@ def test_a_map_of_an_import_names_columns_of_the_items_if_they_need_it(robustify
         (tmp_path / name).write_text("".join(",".join(row) + "\n" for row in rows_), encoding="utf-8")
     command = ["import", "picks.csv", "--data", "items.csv", "-o", "run"]
     refusal = robustify(*command)
-    assert (refusal.code, "--map stem=NAME" in refusal.err) == (3, True)
+    assert (refusal.code, "stem=NAME" in refusal.err) == (3, True)
     assert robustify(*command, "--map", "stem=nowhere").code == 3
     ended = robustify(*command, "--map", "stem=riddle", "--map", "key=sol", "--json")
     summary = json.loads(ended.out)["summary"]
