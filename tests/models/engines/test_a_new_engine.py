@@ -65,7 +65,7 @@ def config(**model: object) -> dict[str, object]:
 
 
 def test_a_made_up_engine_is_one_class_and_one_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match=r"models\[0\].engine: unknown engine; expected hf, ray, openai"):
+    with pytest.raises(UsageError, match=r"models\[0\]\.engine: .*hf, ray, openai"):
         parse(config(name="a"), "c.yaml")
     monkeypatch.setitem(ENGINES, "abacus", Engine(AbacusModel, check, opened))
     read = parse(config(name="a", beads=3), "c.yaml")
@@ -73,7 +73,7 @@ def test_a_made_up_engine_is_one_class_and_one_entry(tmp_path: Path, monkeypatch
     assert model == AbacusModel(name="a", engine="abacus", beads=3)
     assert read.model_dump(mode="json")["models"][0]["beads"] == 3
     assert with_models(read, ["a"]).models == (model,)
-    with pytest.raises(UsageError, match=r"models\[0\].beeds: unknown key. Did you mean beads?"):
+    with pytest.raises(UsageError, match=r"models\[0\]\.beeds: .*beads"):
         parse(config(name="a", beeds=3), "c.yaml")
     assert check_model(model, tmp_path) == {"beads": "3"}
     with open_scorer(model, tmp_path) as scorer:

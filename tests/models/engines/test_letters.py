@@ -15,17 +15,14 @@ from robustify.wings import wings
 
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
-from robustify.base.errors import ModelError, UsageError
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.items.views import Request
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import UNANSWERED
 from robustify.models.asking import Asking, ask, plan
-from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai.engine import OpenAIServer
-from robustify.models.engines.openai.letters import read_letter
 from robustify.models.engines.protocols import Logprob
 from robustify.pipeline import steps
 from robustify.runs.run import write_items
@@ -44,29 +41,6 @@ def answers(server: Stub, home: Path, items: Sequence[Item], asking: Asking, **c
 
 def item(name: str, k: int = 4, key: int = 1) -> Item:
     return Item(name, f"Which is it, {name}?", tuple(f"thing {j}" for j in range(k)), key, "")
-
-
-def test_a_letter_is_read_where_it_is_the_first_word_and_no_other_is_guessed() -> None:
-    read = (
-        '{"letter": "B"}',
-        '{"letter": ["B"]}',
-        "b",
-        "(B)",
-        "**B**",
-        "B\n\nBecause it is red.",
-        "<think>A or B? A cat.</think>\nB",
-    )
-    unread = (
-        "A cat has four legs",
-        "Between A and B",
-        "E",
-        '{"letter": "E"}',
-        '{"letter": ["A", "B"]}',
-        "",
-        "AB",
-    )
-    assert {read_letter(reply, "ABCD") for reply in read} == {"B"}
-    assert {read_letter(reply, "ABCD") for reply in unread} == {None}
 
 
 # a server that only chats
@@ -89,19 +63,6 @@ def test_shares_of_replies_are_the_probabilities_but_for_the_noise_of_drawing(
     assert sum(math.exp(s.total) for s in found) == pytest.approx(1)
 
 
-def test_a_chat_serves_letter_views_in_any_words_and_names_the_others() -> None:
-    with stub(**CHAT) as server:
-        check_model(
-            model(server),
-            Path(),
-            Asking(views=("choices_only", "full"), letter_templates=("balepur-v1",)).templates(),
-        )
-        with pytest.raises(UsageError, match=r"does not support choices_only_text .*cloze") as e:
-            check_model(model(server), Path(), Asking().templates())
-        assert "`asking: {mode: letter, views: [choices_only, full]}`" in str(e.value)
-        assert not any("thing" in str(body) for body in server.bodies)
-
-
 def test_replies_that_name_no_letter_are_no_answer_and_no_wrong_one(tmp_path: Path) -> None:
     items = [item(f"i{n}") for n in range(6)]
     asking = Asking(views=("full",), orders=1)
@@ -120,14 +81,6 @@ def test_a_question_that_a_filter_stops_is_unanswered_and_the_others_are_not(tmp
     with stub(**CHAT, filtered="forbidden") as server:
         rows = answers(server, tmp_path, items, Asking(views=("full",), orders=1))
     assert [r.error for r in rows] == [None, "no_letter_in_replies", None]
-
-
-def test_replies_that_are_cut_off_name_the_setting_that_mends_it() -> None:
-    with (
-        stub(completions=False, letters="cut") as server,
-        pytest.raises(ModelError, match=r"end after 32 tokens without a letter.*`reply_tokens: 4096`"),
-    ):
-        check_model(model(server), Path(), Asking(views=("choices_only", "full")).templates())
 
 
 def test_replies_that_were_kept_are_not_drawn_again(tmp_path: Path) -> None:
@@ -167,7 +120,7 @@ def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_
     voter = run.summary.tree()["screen"]["voters"]["toy"]
     assert voter["replies"] == 5
     assert voter["answered"] == 8
-    assert run.summary.tree()["calibration"]["toy"]["full"] is None, "a share's error is not the model's"
+    assert run.summary.tree()["calibration"]["toy"]["full"] is None
     assert "5 replies" in (run.folder / "report.html").read_text()
     told = json.loads((run.folder / "run.json").read_text())["models"]["toy"]
     assert told["samples"] == "5"

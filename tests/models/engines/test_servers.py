@@ -18,6 +18,7 @@ from robustify.models.engines.openai import servers
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.settings import OpenAIModel
 from robustify.pipeline.config import parse
+from tests.support.coded import coded
 from tests.support.openai_stub import Stub, Toy, model, scored, stub
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -161,7 +162,7 @@ def test_all_dead_is_an_error_and_one_dead_at_the_start_is_not(two: list[Stub], 
         assert len(engine.loglikelihoods(MANY[:6])) == 6
     for server in two:
         server.manner.faults = list(TIRED)
-    with pytest.raises(ModelError, match=r"toy \(server \d of 2\): the server replied with status 503"):
+    with coded(5, "failing-server"):
         scored(two[0], tmp_path, MANY, base_urls=[server.url for server in two], retries=0)
 
 
