@@ -39,7 +39,7 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.model_parts import Gain
-from robustify.pipeline.by_meaning import text_vectors
+from robustify.pipeline.encoder import embed_texts
 
 PUBLISHED = RESULTS / "atlas" / "mmlu_pro_composed.csv"
 SEEDS, SHOWN = (0, 1, 2), 4
@@ -58,7 +58,7 @@ def read(name: str, *writers: str) -> tuple[list[Item], list[list[Candidate]]]:
 
 def vectors(texts: Sequence[str]) -> Floats | None:
     """Return the encoder's vectors of texts, or None without an encoder."""
-    return text_vectors(texts, cache_folder(), keep=True)
+    return embed_texts(texts, cache_folder(), keep=True)
 
 
 def blind(_: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from robustify.base.files import cache_folder, write_json
 from robustify.judging.audit.people import auroc
 from robustify.judging.readers.reader_rows import LEAST_LIKENESS, likeness_by_words
 from robustify.judging.stats.intervals import rate
-from robustify.pipeline.by_meaning import text_vectors
+from robustify.pipeline.encoder import embed_texts
 
 SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judge.jsonl, commit d21a8a4"
 
@@ -27,7 +27,7 @@ SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judg
 def likeness(rows: Sequence[dict[str, Any]]) -> dict[str, Floats]:
     """Return the similarity of the two questions of each row, by meaning and by words."""
     real, inferred = ([row[name] for row in rows] for name in ("question", "inferred_question"))
-    vectors = text_vectors(real + inferred, cache_folder(None), keep=False)
+    vectors = embed_texts(real + inferred, cache_folder(None), keep=False)
     if vectors is None:
         raise SystemExit("The encoder is not installed. Run `robustify models pull minilm-l6-v2`.")
     one, two = np.split(vectors, 2)

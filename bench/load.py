@@ -98,7 +98,7 @@ def judge_table(path: str) -> None:
 
 def encode_options(n: str) -> None:
     """Encode the first n distinct options of ARC."""
-    from robustify.pipeline.by_meaning import text_vectors
+    from robustify.pipeline.encoder import embed_texts
 
     sets = (shared() / "arc" / name for name in ("ARC-Challenge-Test.jsonl", "arc_easy.jsonl"))
     choices = (
@@ -108,7 +108,7 @@ def encode_options(n: str) -> None:
         for choice in item.choices
     )
     texts = list(dict.fromkeys(choices))[: int(n)]
-    if text_vectors(texts, cache_folder(None), keep=False) is None:
+    if embed_texts(texts, cache_folder(None), keep=False) is None:
         raise SystemExit("The encoder is not installed. Run `robustify models pull minilm-l6-v2`.")
 
 

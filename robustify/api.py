@@ -33,7 +33,7 @@ from robustify.judging.summary.result import State
 from robustify.models.engines.protocols import Progress
 from robustify.pipeline import config as configs
 from robustify.pipeline import from_logs, steps
-from robustify.pipeline.asked import unwatched
+from robustify.pipeline.run_input import unwatched
 from robustify.pipeline.wing_protocols import SetPolicy
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import LogOptions, parse_log_path

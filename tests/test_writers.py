@@ -98,7 +98,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]
     _lines(tmp_path / "distractors" / "mmlu_pro" / "pool.jsonl", pool)
     for module in (cases, mmlu_pro):
         monkeypatch.setattr(module, "folder", lambda: tmp_path)
-    monkeypatch.setattr(writers, "text_vectors", lambda *_, **__: None)
+    monkeypatch.setattr(writers, "embed_texts", lambda *_, **__: None)
     return made_up
 
 

@@ -31,9 +31,9 @@ from robustify.judging.screen.votes import FLAGGED
 from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import LEVEL, mcnemar
 from robustify.judging.summary.quantity import Score
-from robustify.pipeline.asked import asked_again, rules
 from robustify.pipeline.config import parse
 from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.run_input import judging_rules, read_input
 from robustify.reading.logs import LogOptions, LogPath, mapping
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
@@ -160,8 +160,8 @@ def larger(name: str, work: Path) -> Entry:
         },
     )
     config = parse(run.manifest["config"], run.manifest["config"]["name"])
-    again = asked_again(run, config)
-    ctx = context(again.answers, again.facts, rules(config), again.items)
+    again = read_input(run, config)
+    ctx = context(again.answers, again.facts, judging_rules(config), again.items)
     credits = {
         m: of.credits
         for m, of in score_models(ctx.responses, ctx.screen.votes, ctx.rules, ctx.responses.models).items()

@@ -29,7 +29,7 @@ from robustify.judging.response_data import Facts
 from robustify.judging.screening import flag_fields
 from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import paired_difference
-from robustify.pipeline.by_meaning import text_vectors
+from robustify.pipeline.encoder import embed_texts
 
 SHOWN = 3
 DRAWN = "gpt52_nine"
@@ -118,7 +118,7 @@ def credits_of(
     """Return the credits (n,) of rules and probes that do not see the question, with the encoder and `comparing` or not."""
     key, k = keys_of(items)
     texts = [choice for item in items for choice in item.choices]
-    vectors = text_vectors(texts, cache_folder(), keep=True) if encode else None
+    vectors = embed_texts(texts, cache_folder(), keep=True) if encode else None
     readers = (*FROM_TEXT, "meaning") if vectors is not None else FROM_TEXT
     probes = blind(items, groups, readers=readers, vectors=vectors, compare=compare)
     return {name: tie_fair(logits, key, k) for name, logits in probes.items()} | listed_credit(items, LENGTHS)

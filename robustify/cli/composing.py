@@ -80,7 +80,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
 
     from robustify.base.files import cache_folder
     from robustify.composing import candidate_checks, choosing, composed_set, writers
-    from robustify.pipeline.by_meaning import text_vectors
+    from robustify.pipeline.encoder import embed_texts
     from robustify.report.opening import forecast_lines
 
     usual = mode(item.k for item in bench.items)
@@ -98,7 +98,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
         raise UsageError(fault, code="option-needs-writer")
     consultation = candidate_checks.consult(pools, grow, shown, consultants, cache, watcher())
     settings = choosing.Choosing(shown, seed, PREFERENCE * ("prefer" in pooling), "meaning" in pooling)
-    vectors = partial(text_vectors, cache=cache, keep=True)
+    vectors = partial(embed_texts, cache=cache, keep=True)
     proving = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
     with threadpool_limits(1, "blas"):
         composed = composed_set.compose(bench.items, consultation.pools, settings, vectors, **proving)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
 from robustify.models.engines.protocols import Watch
-from robustify.pipeline.asked import unwatched
 from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.run_input import unwatched
 from robustify.reading.guard import Guard
 from robustify.reading.logs import Log, LogOptions, LogPath, logs_in, pick_tables, read_log
 from robustify.runs.run import Run
@@ -85,10 +85,10 @@ def _distinguished(
     logs: Sequence[tuple[LogPath, _Models]],
 ) -> list[tuple[LogPath, list[str]]]:
     """Name the model of each log after its file if another log asked a model of this name under the same view."""
-    asked = Counter(model_view for _, models in logs for model_view in models)
+    n_logs = Counter(model_view for _, models in logs for model_view in models)
     named = []
     for log, models in logs:
-        repeated = any(asked[model_view] > 1 for model_view in models)
+        repeated = any(n_logs[model_view] > 1 for model_view in models)
         several = len({model for model, _ in models}) > 1
         model = log.path.stem if repeated and not several and not log.model else log.model
         named.append((replace(log, model=model), sorted({model for model, _ in models})))

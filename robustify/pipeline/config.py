@@ -48,7 +48,6 @@ from robustify.models.asking import Asking
 from robustify.models.engines import ENGINES, model_of
 from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at
 from robustify.models.names import KNOWN
-from robustify.pipeline.by_meaning import Inferring
 from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.loaders import Source
 
@@ -87,6 +86,12 @@ def _listed(value: object) -> object:
 
 
 _Source = Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)]
+
+
+class Inferring(Settings):
+    """Choice of the models that infer questions. By default, these are all models that can generate text."""
+
+    models: tuple[str, ...] = ()
 
 
 class Adapters(Protocol):

@@ -18,16 +18,16 @@ from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.judging.response_data import Facts
 from robustify.models.engines.protocols import Watch
-from robustify.pipeline.asked import (
+from robustify.pipeline.config import Config, overridden, parse
+from robustify.pipeline.manifest import data_tree
+from robustify.pipeline.public import judged_run
+from robustify.pipeline.run_input import (
     RunInput,
+    answer_from_options,
     cloze_accuracies,
-    data_tree,
-    options_asked,
     refuse_twins,
     unwatched,
 )
-from robustify.pipeline.config import Config, overridden, parse
-from robustify.pipeline.public import judged_run
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import FieldMap, Loaded, Source, load_many
 from robustify.reading.logs import (
@@ -73,22 +73,22 @@ def import_logs(
     bench, options = _benchmark(sources, guard, options) if data else (None, options)
     with no_collector(), threadpool_limits(1, "blas"):
         with watch("reading the logs", 0):
-            read = read_logs(logs, options)
-        gathered = gather(read, bench, skip_bad=options.skip_bad)
-        called = [*dict.fromkeys(log.task for log in read), *[name] * bool(name)]
+            opened = read_logs(logs, options)
+        gathered = gather(opened, bench, skip_bad=options.skip_bad)
+        tasks = [*dict.fromkeys(log.task for log in opened), *[name] * bool(name)]
         files = [*(log.path for log in logs), *map(Path, data)]
-        about, ids = called[-1] if called else _UNNAMED, () if gathered.items else gathered.topics
-        guard.require_ordinary_files(about, gathered.items or (), files, called, ids)
-        named = name or (bench.name if bench else called[0] if len(called) == 1 else _UNNAMED)
-        settings = {"hidden": options.hidden, **overrides, "name": run_name(named, _UNNAMED)}
-        config = _config(read, gathered, [_without_folder(source) for source in sources], settings)
+        about, ids = tasks[-1] if tasks else _UNNAMED, () if gathered.items else gathered.topics
+        guard.require_ordinary_files(about, gathered.items or (), files, tasks, ids)
+        given = name or (bench.name if bench else tasks[0] if len(tasks) == 1 else _UNNAMED)
+        settings = {"hidden": options.hidden, **overrides, "name": run_name(given, _UNNAMED)}
+        config = _config(opened, gathered, [_without_folder(source) for source in sources], settings)
         with watch("looking at the options", 0):
-            asked = _asked(config, read, gathered, bench)
-        refuse_twins(config, asked.fingerprints)
+            run_input = _run_input(config, opened, gathered, bench)
+        refuse_twins(config, run_input.fingerprints)
         # Free the memory of data that judging does not read.
-        del read, gathered
+        del opened, gathered
         with watch("judging the answers", 0):
-            return judged_run(config, asked, folder, guard, force=force)
+            return judged_run(config, run_input, folder, guard, force=force)
 
 
 def _benchmark(sources: Sequence[Source], guard: Guard, options: LogOptions) -> tuple[Loaded, LogOptions]:
@@ -120,11 +120,11 @@ def _config(
     settings: Mapping[str, object],
 ) -> Config:
     """Return the settings for judging imported answers. Models need none, because their answers are in the logs."""
-    asked = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in _SCREENS}
+    models_of = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in _SCREENS}
     mode = settings.get("screen.mode") or next(
-        (_SCREENS[view] for view, models in asked.items() if models), "letter"
+        (_SCREENS[view] for view, models in models_of.items() if models), "letter"
     )
-    voters = next((list(dict.fromkeys(asked[v])) for v, kind in _SCREENS.items() if kind == mode), [])
+    voters = next((list(dict.fromkeys(models_of[v])) for v, kind in _SCREENS.items() if kind == mode), [])
     notes: dict[str, list[str]] = {}
     for log in logs:
         for note in log.notes:
@@ -153,13 +153,13 @@ def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> str:
     )
 
 
-def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> RunInput:
+def _run_input(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loaded | None) -> RunInput:
     tables = [gathered.answers]
     if gathered.items is not None:
-        tables = [options_asked(gathered.items, config, cache_folder(None), keep=True), *tables]
+        tables = [answer_from_options(gathered.items, config, cache_folder(None), keep=True), *tables]
     lines = dict(zip((item.id for item in bench.items), bench.lines, strict=True)) if bench else {}
     digests = "".join(log.sha256 for log in logs)
-    asked = Loaded(
+    loaded = Loaded(
         name=config.name,
         layout=bench.layout if bench else "+".join(dict.fromkeys(log.kind for log in logs)),
         items=gathered.items or (),
@@ -179,13 +179,17 @@ def _asked(config: Config, logs: Sequence[Log], gathered: Gathered, bench: Loade
         },
         "logs": [_origin(log, gathered) for log in logs],
     }
-    n_items, n_aside, defects = len(gathered.topics), len(asked.quarantined), list(map(asdict, asked.defects))
+    n_items, n_aside, defects = (
+        len(gathered.topics),
+        len(loaded.quarantined),
+        list(map(asdict, loaded.defects)),
+    )
     return RunInput(
         items=gathered.items,
         facts=Facts(
             config.name, gathered.topics, gathered.groups, n_aside, defects, logged=cloze_accuracies(origin)
         ),
-        data=data_tree(asked, n_items),
+        data=data_tree(loaded, n_items),
         answers=Answers.concat(tables),
         fingerprints={
             name: fingerprint([log for log in logs if name in _models(log)], name)

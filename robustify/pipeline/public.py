@@ -22,8 +22,9 @@ from robustify.judging.cloze import cloze_labels
 from robustify.judging.evidence import EvidenceTable, ItemEvidence
 from robustify.judging.screen.screen_rules import FDR
 from robustify.models.forecast import Forecast
-from robustify.pipeline.asked import RunInput, judged, public_manifest
 from robustify.pipeline.config import Config
+from robustify.pipeline.manifest import public_manifest
+from robustify.pipeline.run_input import RunInput, judge_input
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded, load_many, notes
 from robustify.report import explorer, write_report
@@ -77,14 +78,14 @@ class PublicPolicy:
 
         return begin
 
-    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
+    def write(self, folder: Path, run_input: RunInput, judgement: Judgement) -> Run:
         """Write the run's folder. If a guardrail stops exports, omit the tasks for lm-eval. Raise `ResourceError` if the
         folder, or run.log, which the digests of a run do not cover, cannot be written."""
-        config, manifest = self.config, public_manifest(self.config, asked)
+        config, manifest = self.config, public_manifest(self.config, run_input)
         summary = judgement.summary.model_copy(update={"signature": manifest["signature"]})
         with runs.replacing(folder, manifest) as staged:
-            asked.answers.write(staged / "answers.parquet")
-            write_verdicts(staged / runs.VERDICTS, judgement, asked.facts.topics)
+            run_input.answers.write(staged / "answers.parquet")
+            write_verdicts(staged / runs.VERDICTS, judgement, run_input.facts.topics)
             names = list(map(neutral, judgement.verdicts.items))
             if owed := {m: one.values for m, one in judgement.looks.items() if one.part.value is not None}:
                 by_model = {runs.looks_column(neutral(m)): values for m, values in owed.items()}
@@ -93,36 +94,36 @@ class PublicPolicy:
                 columns = {"item": names, **judgement.analysed.columns}
                 _write_csv(staged / runs.ITEM_ANALYSIS, columns)
             places = ("file", "line", "reason")
-            aside = ({name: row[name] for name in places} for row in asked.data["quarantined"])
+            aside = ({name: row[name] for name in places} for row in run_input.data["quarantined"])
             write_lines(staged / "quarantine.jsonl", aside)
-            if asked.facts.free is not None:
-                write_lines(staged / runs.FREE, asked.facts.free.lines)
+            if run_input.facts.free is not None:
+                write_lines(staged / runs.FREE, run_input.facts.free.lines)
             write_json(staged / "summary.json", summary.tree())
-            if asked.items is not None:
-                splits = _write_texts(staged, config, asked, asked.items, judgement)
+            if run_input.items is not None:
+                splits = _write_texts(staged, config, run_input, run_input.items, judgement)
                 if summary.state == "passed":
                     write_items(staged / runs.ROBUST, splits["kept"])
                 if not summary.halting:
                     heading = Heading(config.name, manifest["signature"], standing(summary))
                     write_tasks(staged / "lm_eval_tasks", heading, splits, config.hidden)
-            notes = [*config.notes, *asked.data.get("notes", ())]
+            notes = [*config.notes, *run_input.data.get("notes", ())]
             beside = {"notes": notes, "explorer": (staged / runs.EXPLORER).is_file()}
             write_report(staged, summary, {**manifest, **beside})
-        asked.log(folder)
+        run_input.log(folder)
         return runs.open_run(folder, self.guard)
 
 
-def judged_run(config: Config, asked: RunInput, folder: Path, guard: Guard, *, force: bool) -> Run:
+def judged_run(config: Config, run_input: RunInput, folder: Path, guard: Guard, *, force: bool) -> Run:
     """Judge the answers to a public set, and write the run. Raise `UsageError` without `force` if the folder has a run of
     another benchmark, and as `PublicPolicy.write`."""
     if not force:
-        runs.refuse_other(folder, config.name, asked.data["sha256"], asked.items or (), guard)
+        runs.refuse_other(folder, config.name, run_input.data["sha256"], run_input.items or (), guard)
     with runs.run_lock(folder):
-        return PublicPolicy(config, guard).write(folder, asked, judged(config, asked))
+        return PublicPolicy(config, guard).write(folder, run_input, judge_input(config, run_input))
 
 
 def _write_texts(
-    place: Path, config: Config, asked: RunInput, items: Sequence[Item], judgement: Judgement
+    place: Path, config: Config, run_input: RunInput, items: Sequence[Item], judgement: Judgement
 ) -> dict[str, list[Item]]:
     """Write the splits, and the evidence by item if there is any. Return the items by split."""
     verdicts, excluded = judgement.verdicts, judgement.cloze_excluded
@@ -143,7 +144,7 @@ def _write_texts(
     if config.explore:
         cues = judgement.summary.evidence
         rule = cues.whole.rule if cues and cues.whole else ""
-        mend = opening(judgement.summary, public_manifest(config, asked)).mend
+        mend = opening(judgement.summary, public_manifest(config, run_input)).mend
         heading = explorer.ExplorerHeading(config.name, rule, mend)
         explorer.write_explorer(place, heading, items, verdicts, excluded)
     return splits

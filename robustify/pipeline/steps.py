@@ -27,19 +27,19 @@ from robustify.models.forecast import (
     with_words,
 )
 from robustify.models.replies import Replies
-from robustify.pipeline.asked import (
+from robustify.pipeline.config import Config, edited, overridden, parse
+from robustify.pipeline.inferred_questions import Inferred, compare_inferred, infer_questions
+from robustify.pipeline.manifest import data_tree
+from robustify.pipeline.public import PublicPolicy, judged_run
+from robustify.pipeline.run_input import (
     RunInput,
-    asked_again,
+    answer_from_options,
     bench_facts,
-    data_tree,
-    judged,
-    options_asked,
+    judge_input,
+    read_input,
     refuse_twins,
     unwatched,
 )
-from robustify.pipeline.by_meaning import Inferred, inferred_by, like_the_real
-from robustify.pipeline.config import Config, edited, overridden, parse
-from robustify.pipeline.public import PublicPolicy, judged_run
 from robustify.pipeline.wing_protocols import SetPolicy, Wings
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import FREE, LABELS, VERDICTS, Run, refuse_foreign, refuse_other, run_lock
@@ -74,16 +74,16 @@ def robustify(
             tell(found)
         with run_lock(folder):
             with watch("looking at the options", 0):
-                asked = ask_options(bench, cache, watch, policy)
+                run_input = ask_options(bench, cache, watch, policy)
             if tell is not None and first_page is not None:
                 alone = {"models": (), "alternatives": (), "free": None}
-                first_page(judged(config.model_copy(update=alone), asked))
+                first_page(judge_input(config.model_copy(update=alone), run_input))
                 tell(folder / "report.html")
-            asked = ask_models(bench, asked, cache, watch, policy, wings)
+            run_input = ask_models(bench, run_input, cache, watch, policy, wings)
             with watch("judging the answers", 0):
-                judgement = judged(config, asked)
+                judgement = judge_input(config, run_input)
             with watch("writing the run", 0):
-                return policy.write(folder, asked, judgement)
+                return policy.write(folder, run_input, judgement)
 
 
 def foretold(config: Config, folder: Path, cache: Path, wings: Wings, *, force: bool = False) -> Forecast:
@@ -130,21 +130,21 @@ def _forecast(
     scored = with_remaining(scored, left)
     if free is None:
         return scored
-    asked = [model for model in config.models if not free.models or model.name in free.models]
-    return with_words(scored, asked, wings.free().prompts_in_words(free, bench.items), free.max_tokens)
+    models = [model for model in config.models if not free.models or model.name in free.models]
+    return with_words(scored, models, wings.free().prompts_in_words(free, bench.items), free.max_tokens)
 
 
 def require_settings(config: Config, wings: Wings) -> None:
     """Check the settings before anything is read. Raise `UsageError` if a template or voter is unknown, no model votes,
     or a template shows the part that `hidden` names."""
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
-    asked, names = sorted({t.name for t in screens}), sorted(m.name for m in config.models)
+    templates, names = sorted({t.name for t in screens}), sorted(m.name for m in config.models)
     if config.models:
         _require_hidden(config.hidden, screens)
     for screen in (config.screen, *config.alternatives):
-        if screen.template is not None and screen.template not in asked:
+        if screen.template is not None and screen.template not in templates:
             raise UsageError(
-                f"screen.template names a template that `asking` does not use; expected one of {', '.join(asked)}"
+                f"screen.template names a template that `asking` does not use; expected one of {', '.join(templates)}"
             )
         if strangers := [voter for voter in screen.voters if voter not in names]:
             raise UsageError(
@@ -209,7 +209,7 @@ def load_bench(policy: SetPolicy) -> Loaded:
 def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
     """Answer every item from its options alone, and find the items in the files that `contamination` names."""
     config, texts, found = policy.config, policy.config.contamination, None
-    answers = options_asked(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
+    answers = answer_from_options(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
     if texts is not None:
         found = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
     return RunInput(
@@ -223,7 +223,7 @@ def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> 
 
 
 def ask_models(
-    bench: Loaded, asked: RunInput, cache: Path, watch: Watch, policy: SetPolicy, wings: Wings
+    bench: Loaded, run_input: RunInput, cache: Path, watch: Watch, policy: SetPolicy, wings: Wings
 ) -> RunInput:
     """Ask the models one after another, and add their answers and the usage that their servers report."""
     config, items, keep = policy.config, bench.items, policy.keeps_texts
@@ -231,7 +231,7 @@ def ask_models(
     asks, inferred = config.infer_question, Inferred()
     planned = plan(items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
-    tables: list[Answers] = [asked.answers]
+    tables: list[Answers] = [run_input.answers]
     fingerprints: dict[str, Mapping[str, str]] = {}
     spent: list[Mapping[str, object]] = []
     with Replies(cache if asks is not None and keep else None) as replies:
@@ -247,15 +247,15 @@ def ask_models(
                     free.ask(model.name, scorer, watch)
                 if asks is not None:
                     with watch(f"{model.name}, questions from choices", len(items)) as progress:
-                        inferred |= inferred_by(scorer, asks, items, replies, progress)
+                        inferred |= infer_questions(scorer, asks, items, replies, progress)
                 fingerprints[model.name] = scorer.fingerprint()
                 if isinstance(scorer, Metered):
                     spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
-    tables.append(Answers.of(like_the_real(items, inferred, cache, keep=keep)))
+    tables.append(Answers.of(compare_inferred(items, inferred, cache, keep=keep)))
     return replace(
-        asked,
-        facts=replace(asked.facts, free=None if free is None else free.graded(watch)),
+        run_input,
+        facts=replace(run_input.facts, free=None if free is None else free.graded(watch)),
         answers=Answers.concat(tables),
         fingerprints=fingerprints,
         spent=spent,
@@ -300,4 +300,4 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: b
     tree = overridden(stored, overrides)
     _without_retired(tree)
     config = parse(tree, "run.json config")
-    return judged_run(config, asked_again(run, config), folder, run.guard, force=force)
+    return judged_run(config, read_input(run, config), folder, run.guard, force=force)

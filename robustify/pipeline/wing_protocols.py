@@ -14,9 +14,9 @@ from robustify.judging import Judgement
 from robustify.judging.free_response import FreeGrades
 from robustify.models.engines.protocols import Watch
 from robustify.models.forecast import Forecast
-from robustify.pipeline.asked import RunInput
 from robustify.pipeline.config import Adapters, Config
 from robustify.pipeline.free_settings import FreeSettings
+from robustify.pipeline.run_input import RunInput
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import Run
@@ -46,7 +46,7 @@ class SetPolicy(Protocol):
         ...
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
-        """Return a context in which the set is read, asked, and written."""
+        """Return a context in which the set is read, run_input, and written."""
         ...
 
     def read(self) -> Loaded:
@@ -65,7 +65,7 @@ class SetPolicy(Protocol):
         """Return a function that writes a preliminary report while a long run is in progress, or None."""
         ...
 
-    def write(self, folder: Path, asked: RunInput, judgement: Judgement) -> Run:
+    def write(self, folder: Path, run_input: RunInput, judgement: Judgement) -> Run:
         """Write the run's folder. Raise `ResourceError` if it cannot be written."""
         ...
 

@@ -36,8 +36,9 @@ from robustify.export.writing import staged as new_folder
 from robustify.judging import Judgement
 from robustify.judging.summary.result import Summary
 from robustify.models.forecast import Forecast
-from robustify.pipeline.asked import RunInput, manifest_of
 from robustify.pipeline.config import Config, edited
+from robustify.pipeline.manifest import manifest_of
+from robustify.pipeline.run_input import RunInput
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
 from robustify.report.printing import label

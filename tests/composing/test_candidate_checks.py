@@ -27,7 +27,7 @@ from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines.settings import HFModel
-from robustify.pipeline.asked import unwatched
+from robustify.pipeline.run_input import unwatched
 from tests.support.fake_scorer import FakeScorer, finds
 
 N = 12

@@ -19,7 +19,7 @@ from robustify.composing import candidate_checks, composed_set
 from robustify.composing.choosing import Choosing, Composition
 from robustify.composing.pool import Candidate, Pool, make_pool
 from robustify.items.item import Item
-from robustify.pipeline import by_meaning
+from robustify.pipeline import encoder
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load, notes
 from tests.composing.test_writers import chat
@@ -39,7 +39,7 @@ def _first(pools: Sequence[Pool], how: Choosing, _vectors: Any = None) -> Compos
 
 @pytest.fixture(autouse=True)
 def _no_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_meaning, "text_vectors", lambda _texts, **_about: None)
+    monkeypatch.setattr(encoder, "embed_texts", lambda _texts, **_about: None)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from robustify.composing.writers import (
 )
 from robustify.items.item import Item
 from robustify.models.engines.settings import HFModel, OpenAIModel
-from robustify.pipeline.asked import unwatched
+from robustify.pipeline.run_input import unwatched
 from tests.support.cases import cases, refuses
 from tests.support.serving import said, serving
 

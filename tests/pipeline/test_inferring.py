@@ -11,7 +11,8 @@ from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
 from robustify.judging.readers.reader_rows import likeness_by_words
 from robustify.models.replies import Replies
-from robustify.pipeline.by_meaning import Inferring, inferred_by, like_the_real
+from robustify.pipeline.config import Inferring
+from robustify.pipeline.inferred_questions import compare_inferred, infer_questions
 from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import evidence_of, explained
 from robustify.runs.run import Run
@@ -48,7 +49,7 @@ def test_a_model_sees_the_choices_alone_and_is_asked_once(tmp_path: Path) -> Non
     author = Author()
     for _ in range(2):
         with Replies(tmp_path) as kept:
-            found = inferred_by(author, Inferring(), ITEMS, kept)
+            found = infer_questions(author, Inferring(), ITEMS, kept)
     assert found == {"author": {"a": "Which bird swims?", "b": "Which bird swims?"}}
     assert len(author.prompts) == 2
     assert "- duck\n- wren\n" in author.prompts[0]
@@ -57,11 +58,11 @@ def test_a_model_sees_the_choices_alone_and_is_asked_once(tmp_path: Path) -> Non
 
 def test_only_models_that_are_named_write_and_one_that_cannot_is_refused() -> None:
     with Replies(None) as kept:
-        assert inferred_by(Author(), Inferring(models=("other",)), ITEMS, kept) == {}
-        assert inferred_by(object(), Inferring(), ITEMS, kept) == {}
+        assert infer_questions(Author(), Inferring(models=("other",)), ITEMS, kept) == {}
+        assert infer_questions(object(), Inferring(), ITEMS, kept) == {}
         scorer = type("Scorer", (), {"name": "s"})()
         with pytest.raises(UsageError, match="the engine of s cannot generate text"):
-            inferred_by(scorer, Inferring(models=("s",)), ITEMS, kept)
+            infer_questions(scorer, Inferring(models=("s",)), ITEMS, kept)
 
 
 def test_words_in_common_make_questions_alike(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_words_in_common_make_questions_alike(tmp_path: Path) -> None:
     assert likeness_by_words("Which bird swims?", "Which bird is that?") == pytest.approx(2 / 3)
     assert likeness_by_words("Which bird?", "Name a tool") == 0
     rows = list(
-        like_the_real(ITEMS, {"m": {"a": "Which bird swims?"}, "n": {"a": "A tool."}}, tmp_path, keep=True)
+        compare_inferred(ITEMS, {"m": {"a": "Which bird swims?"}, "n": {"a": "A tool."}}, tmp_path, keep=True)
     )
     assert [(row.model, row.item, row.correct, row.error) for row in rows] == [
         ("m", "a", 1.0, None), ("m", "b", None, "no_question"), ("n", "a", 0.0, None), ("n", "b", None, "no_question"),
@@ -78,7 +79,7 @@ def test_words_in_common_make_questions_alike(tmp_path: Path) -> None:
 
 def test_flagged_items_are_split_into_inferred_and_given_away(tmp_path: Path) -> None:
     texts = {i.id: "Something else?" if int(i.id[1:]) % 2 else i.stem for i in made_up() if i.id != "i5"}
-    run = with_answers(made_run(tmp_path), like_the_real(made_up(), {"m": texts}, tmp_path, keep=True))
+    run = with_answers(made_run(tmp_path), compare_inferred(made_up(), {"m": texts}, tmp_path, keep=True))
     found = run.summary.inference
     flagged = [item for item, verdict in run.verdicts.items() if verdict == "flagged" and item != "i5"]
     even = [item for item in flagged if int(item[1:]) % 2 == 0]

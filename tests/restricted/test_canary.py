@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from robustify.pipeline import asked, steps
+from robustify.pipeline import run_input, steps
 from tests.restricted.world import CANARIES, OPENERS, RECORDS, N, World, forms, leaks, rows_as_json
 from tests.support import restricted_set
 from tests.support.restricted_run import while_asked
@@ -154,9 +154,9 @@ def test_an_engine_that_shows_a_prompt_is_not_heard(
 
 STEPS = [
     (steps, step)
-    for step in ("require_settings", "load_bench", "require_models", "ask_models", "judged", "plan")
+    for step in ("require_settings", "load_bench", "require_models", "ask_models", "judge_input", "plan")
 ]
-STEPS += [(asked, "guess"), (asked, "probe")]
+STEPS += [(run_input, "guess"), (run_input, "probe")]
 
 
 @pytest.mark.parametrize(("module", "step"), STEPS)

@@ -15,8 +15,8 @@ from robustify.judging import Judgement
 from robustify.judging.summary.result import Summary
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
 from robustify.pipeline import steps
-from robustify.pipeline.asked import RunInput
 from robustify.pipeline.config import Config, parse
+from robustify.pipeline.run_input import RunInput
 from robustify.restricted.adapters import with_adapter
 from robustify.restricted.disclosure import record
 from robustify.restricted.restricted_folder import RestrictedPolicy

@@ -17,7 +17,7 @@ from robustify.judging.readers.reader_rows import (
     meaning,
 )
 from robustify.models import downloads
-from robustify.pipeline.by_meaning import ask_by_meaning, can_audit
+from robustify.pipeline.encoder import answer_by_meaning, has_encoder
 
 
 def made(n: int, told: float) -> tuple[list[Item], Floats]:
@@ -69,8 +69,8 @@ def test_too_few_items_are_not_guessed_and_a_large_set_is_drawn_from() -> None:
 
 
 def test_without_the_encoder_nothing_is_asked(tmp_path: Path) -> None:
-    assert not can_audit(tmp_path)
-    assert ask_by_meaning(made(60, 0)[0], ProbeSettings(), tmp_path, keep=True) == []
+    assert not has_encoder(tmp_path)
+    assert answer_by_meaning(made(60, 0)[0], ProbeSettings(), tmp_path, keep=True) == []
 
 
 def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_where_they_may(
@@ -87,9 +87,9 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     names = [[draw.choice(kinds[at == key]) for at in range(4)] for key in keys]
     items = [Item(f"i{at}", "?", tuple(f"the {one} number {at}" for one in of), key)
              for at, (of, key) in enumerate(zip(names, keys, strict=True))]  # fmt: skip
-    rows = ask_by_meaning(items, ProbeSettings(), tmp_path, keep=False)
+    rows = answer_by_meaning(items, ProbeSettings(), tmp_path, keep=False)
     assert not (tmp_path / "vectors").exists()
     assert np.mean([row.correct for row in rows]) > 0.9
-    again = [ask_by_meaning(items, ProbeSettings(), tmp_path, keep=True) for _ in range(2)]
+    again = [answer_by_meaning(items, ProbeSettings(), tmp_path, keep=True) for _ in range(2)]
     assert again == [rows, rows]
     assert len(list((tmp_path / "vectors").iterdir())) == 1

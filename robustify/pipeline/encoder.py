@@ -1,0 +1,65 @@
+"""Vectors of the sentence encoder, and its answers from options alone, which the filter does not use."""
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robustify.base.arrays import Floats
+from robustify.base.files import write_atomic
+from robustify.items.answers import Answer
+from robustify.items.item import Item
+from robustify.judging.readers.reader_rows import (
+    ProbeSettings,
+    encoded,
+    meaning,
+)
+from robustify.models import downloads
+from robustify.models.engines.protocols import Progress, no_progress
+from robustify.models.names import ENCODER
+
+
+def has_encoder(cache: Path) -> bool:
+    """Return whether the sentence encoder was downloaded and torch is installed."""
+    return downloads.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
+
+
+def answer_by_meaning(
+    items: Sequence[Item],
+    settings: ProbeSettings,
+    cache: Path,
+    *,
+    keep: bool,
+    progress: Progress = no_progress,
+) -> list[Answer]:
+    """Return the sentence encoder's answer to each item, or none if it is not available. Raise as `embed_texts`."""
+    chosen = encoded(items)
+    texts = [choice for item in chosen for choice in item.choices]
+    vectors = embed_texts(texts, cache, keep=keep, progress=progress)
+    return [] if vectors is None else meaning(chosen, vectors, ENCODER.name, settings)
+
+
+def embed_texts(
+    texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
+) -> Floats | None:
+    """Embed each text with the sentence encoder (n_texts, width). Return None if the encoder is not available.
+
+    If `keep`, they are cached under a digest of the texts, which a restricted set must not be. Raise `ModelError` if the
+    encoder files are damaged.
+    """
+    folder = downloads.encoder(cache)
+    if folder is None or not has_encoder(cache):
+        return None
+    digest = hashlib.sha256("\0".join((ENCODER.sha256, *texts)).encode("utf-8", "surrogatepass"))
+    file = cache / "vectors" / f"{digest.hexdigest()}.f32"
+    if keep and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
+        return np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)
+    from robustify.models.engines.local.model import sentence_vectors  # imports torch
+
+    vectors = sentence_vectors(folder, texts, progress)
+    if keep:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, vectors.astype("<f4").tobytes(), sync=False)
+    return vectors.astype(np.float64)

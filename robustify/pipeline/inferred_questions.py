@@ -1,0 +1,61 @@
+"""Questions that models infer from options alone, and their likeness to the real ones, which the filter does not use."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from robustify.base.errors import UsageError
+from robustify.items.answers import Answer
+from robustify.items.item import Item
+from robustify.items.views import inferring_prompt
+from robustify.judging.readers.reader_rows import likeness_by_words, likeness_rows
+from robustify.models.engines.protocols import Progress, Writer, no_progress
+from robustify.models.replies import Purpose, Replies, replies_to
+from robustify.pipeline.config import Inferring
+from robustify.pipeline.encoder import embed_texts
+
+MOST_TOKENS = 40
+"""Maximum number of tokens of an inferred question."""
+Inferred = dict[str, dict[str, str]]
+"""Inferred questions by model and item ID."""
+
+
+def infer_questions(
+    model: object, settings: Inferring, items: Sequence[Item], kept: Replies, progress: Progress = no_progress
+) -> Inferred:
+    """Ask a model to infer questions from choices. Return none if it is not selected or cannot generate text.
+    Raise `UsageError` if the settings name this model, but its engine cannot generate text."""
+    name: str = getattr(model, "name", "")
+    if not isinstance(model, Writer):
+        if name in settings.models:
+            raise UsageError(
+                f"infer_question.models: the engine of {name} cannot generate text. Remove this model."
+            )
+        return {}
+    if settings.models and name not in settings.models:
+        return {}
+    prompts = [inferring_prompt(item) for item in items]
+    replies = replies_to(prompts, model, kept, Purpose("infer_question", MOST_TOKENS), progress)
+    return {name: {item.id: _first_line(reply["text"]) for item, reply in zip(items, replies, strict=True)}}
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def compare_inferred(
+    items: Sequence[Item], inferred: Mapping[str, Mapping[str, str]], cache: Path, *, keep: bool
+) -> Iterator[Answer]:
+    """Yield how similar each inferred question is to the real one, by words, and by meaning if the encoder is available."""
+    for model, texts in inferred.items():
+        written = [texts.get(item.id, "").strip() for item in items]
+        some = np.array([bool(text) for text in written])
+        by_words = [likeness_by_words(item.stem, text) for item, text in zip(items, written, strict=True)]
+        yield from likeness_rows(items, model, "words", np.where(some, by_words, np.nan))
+        vectors = embed_texts([item.stem for item in items] + written, cache, keep=keep)
+        if vectors is not None:
+            real, inferred_vectors = np.split(vectors, 2)
+            yield from likeness_rows(
+                items, model, "meaning", np.where(some, (real * inferred_vectors).sum(axis=1), np.nan)
+            )
