@@ -70,10 +70,8 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
 
     rows_and_items = ((row, items[row.line]) for row in table.rows if row.line in items)
     read, wrong = rows_or_faults(rows_and_items, reply)
-    if dropped := len(table.rows) - len(inner.rows):
-        note = f"samples of later epochs left out: {dropped} (the first epoch of each item counts)"
-        notes.append(Notice(note, code="later-epochs"))
-    notes += [*presentation.notes, *same_question_notes([] if prompts or options.view else items.values())]
+    notes += [*_epoch_notes(len(table.rows) - len(inner.rows)), *presentation.notes]
+    notes += same_question_notes([] if prompts or options.view else items.values())
     return log.Log(
         file=path.name,
         kind=KIND,
@@ -85,6 +83,11 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         notes=tuple(notes),
         exchanges=exchanges,
     )
+
+
+def _epoch_notes(n_dropped: int) -> list[Notice]:
+    note = f"samples of later epochs left out: {n_dropped} (the first epoch of each item counts)"
+    return [Notice(note, code="later-epochs")] * bool(n_dropped)
 
 
 def _exchange(

@@ -6,6 +6,7 @@ import pytest
 
 from robustify.reading.harness.asked_items import item_table
 from robustify.reading.loaders.layouts import RawItems, raw_items
+from tests.support.cases import codes
 
 OPTIONS = ["two pears", "four plums", "six figs"]
 
@@ -60,13 +61,21 @@ def test_another_number_of_scored_letters_than_of_options_is_noted(letters: str)
     assert f"3 for {len(letters)}" in raw.recognised.unread[0]
 
 
-@pytest.mark.parametrize("target", [3, -1, "D", "four", [5], []])
-def test_a_target_that_is_no_option_is_a_fault(target: object) -> None:
-    assert len(faults(row(target=target))) == 1
+@pytest.mark.parametrize(
+    ("parts", "code"),
+    [
+        ({"text": "Which?"}, "unlisted-options"),
+        ({"text": "Which?", "choices": None}, "no-options"),
+        ({"error": "TypeError"}, "failed-template"),
+        ({"target": [0, 2]}, "several-right-answers"),
+        *(({"target": target}, "key-of-no-choice") for target in (3, -1, "D", "four", [5], [])),
+    ],
+)
+def test_a_document_that_is_no_item_is_a_fault_with_its_code(parts: dict[str, Any], code: str) -> None:
+    assert codes(faults(row(**parts))) == [code]
 
 
-def test_several_right_options_are_a_fault_and_one_in_a_list_is_not() -> None:
-    assert len(faults(row(target=[0, 2]))) == 1
+def test_one_right_option_in_a_list_is_the_key() -> None:
     assert read(row(0, target=[2]), row(1)).keys == (2, 1)
 
 

@@ -218,7 +218,6 @@ def test_files_of_a_task_that_name_a_restricted_set_are_refused(tasks: Path, fil
     (tasks / "fetching.py").write_text("def load():\n    return fetch('cais/wmdp')\n")
     done = called(LM_EVAL, "validate", "lm-eval:innocent", "--include-path", ".", "--trust-task-code")
     assert done.returncode == 4
-    assert "nothing was loaded" in done.stderr
 
 
 def test_a_path_that_exists_wins_over_a_name(tmp_path: Path, robustify: Callable[..., Ended]) -> None:

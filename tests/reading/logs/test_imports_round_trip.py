@@ -169,7 +169,7 @@ def test_the_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:
     back = import_logs([LogPath(trip.log("kept_choices_only"))], tmp_path / "back", GUARD)
     picked = {item for item, row in trip.rows["kept_choices_only"].items() if row["correct"] == 1}
-    assert back.summary.screen.criterion == "fdr", "as in a run"
+    assert back.summary.screen.criterion == "fdr"
     beside = {row.name: row.flagged for row in back.summary.sensitivity}
     assert {round(rate.value * rate.n) for rate in (beside["D.4"], beside["unanimous"])} == {len(picked)}
     counted = import_logs(
