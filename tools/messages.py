@@ -135,7 +135,8 @@ def repeating_tests() -> Iterator[str]:
 
 
 def _runs(text: str) -> Iterator[tuple[str, ...]]:
-    words = re.findall(r"[a-z']+", text.lower())
+    # A code is one word.
+    words = re.findall(r"[a-z'][a-z'_-]*", text.lower())
     return (tuple(words[i : i + N_WORDS]) for i in range(len(words) - N_WORDS + 1))
 
 

@@ -17,7 +17,7 @@ from bench.simulate.behavior import Behavior, chances, picked, shared
 from bench.simulate.cued import Form, drawn_items
 from bench.simulate.looks_world import PLAUSIBLE, F, N
 from robustify.judging.looks.estimate import estimates, looks_difference
-from robustify.judging.looks.read_options import Options
+from robustify.judging.looks.read_options import ReadOptions
 from robustify.judging.stats.tests import LEVEL
 
 SETS = 1_000
@@ -63,7 +63,7 @@ def outcome(pair: LooksPair, seed: int) -> tuple[float, float | None, bool]:
     draw = np.random.default_rng([seed, pair.form.n])
     items = drawn_items(pair.form, draw)
     common = shared(items, pair.like_keys, pair.beliefs_by_looks, draw)
-    options = Options.of(items.reader, items.there, items.key, items.groups)
+    options = ReadOptions.from_logits(items.reader, items.there, items.key, items.groups)
     behaviors = {"first": pair.first, "second": pair.second}
     behaviors |= {f"other-{ability}": replace(pair.second, ability=ability) for ability in PANEL}
     drawn = {name: chances(items, behavior, common, draw) for name, behavior in behaviors.items()}

@@ -97,8 +97,9 @@ def test_labels_decide_and_else_the_profile_gives_its_reasons_by_id(tmp_path: Pa
     assert excluded(items, labelled) == {"a": "labelled"}
     items.append(item(name="c", choices=("x", "")))
     assert excluded(items, ClozeSettings()) == {"b": "cross_reference", "c": "empty_choice"}
-    with pytest.raises(DataError, match="1 of 3 items have no label"):
+    with pytest.raises(DataError) as refused:
         excluded(items, labelled)
+    assert refused.value.code == "unlabelled-items"
 
 
 def test_faulty_labels_are_refused_all_at_once_and_missing_ones_as_a_usage_error(tmp_path: Path) -> None:
@@ -107,9 +108,11 @@ def test_faulty_labels_are_refused_all_at_once_and_missing_ones_as_a_usage_error
     )
     with pytest.raises(DataError) as error:
         cloze_labels(Path(path))
+    assert error.value.codes == ("invalid-decision", "invalid-decision", "repeated-label")
     assert [line.split(": ")[0].rsplit(":", 1)[1] for line in error.value.lines] == ["2", "3", "4"]
-    with pytest.raises(UsageError, match="does not exist"):
+    with pytest.raises(UsageError) as refused:
         cloze_labels(tmp_path / "none.jsonl")
+    assert refused.value.code == "no-such-file"
 
 
 @pytest.mark.parametrize(

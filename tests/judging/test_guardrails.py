@@ -82,73 +82,85 @@ def audit(state: str) -> dict[str, Any]:
 
 SILENT = {"screen": {"unanswered": 0, "voters": {"one": {"unanswered": 1}, "two": {"unanswered": 5}}}}
 STATES = {True: "passed", False: "failed", None: "not evaluated"}
-LEANING = "two picks the option shown first in 99.0 %"
-CASES: list[tuple[str, dict[str, Any], bool | None, float | str | None, str]] = [
-    ("topic_collapse", topic(100, 30), False, 0.3, "sport kept 30 of 100"),
-    ("topic_collapse", topic(10, 0), False, 0, "sport kept 0 of 10"),
-    ("topic_collapse", topic(10, 1), False, 0.1, "sport kept 1 of 10"),
-    ("topic_collapse", topic(9, 0), None, 0, "topics with too few items to judge: sport kept 0 of 9"),
-    ("topic_collapse", topic(10, 4), None, 0.4, "topics with too few items to judge: sport kept 4 of 10"),
-    ("topic_collapse", topic(100, 47), None, 0.47, "topics with too few items to judge: sport kept 47 of 100"),
-    ("topic_collapse", topic(100, 50), True, 0.5, sentence(Reason.of("topics_kept", share=0.5))),
-    ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.001}}, False, 0.05, "divergence is 0.0500 nats"),
-    ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.2}}, True, 0.05, "(p = 0.2"),
-    ("topic_drift", {"topics": {"kl_nats": 0.01, "p": 0.001}}, True, 0.01, ""),
-    ("enough_kept_items", {"splits": {"kept": 29}}, False, 29, "29 kept items; expected at least 30"),
-    ("enough_kept_items", {"splits": {"kept": 30}}, True, 30, "30 kept items"),
-    ("unanswered_share", {"screen": {"unanswered": 5}}, False, 0.025, "leave 5 of 200 items undecided"),
-    ("unanswered_share", {"screen": {"unanswered": 4}}, True, 0.02, "leave 4 of 200 items undecided"),
+
+
+def lost(before: int, after: int) -> dict[str, Any]:
+    return {"topics": (Reason.of("topic_count", name="sport", before=before, after=after),)}
+
+
+# Name, change of the summary, whether the check passed, its value, and the code of the reason with some parameters.
+CASES: list[tuple[str, dict[str, Any], bool | None, float | str | None, str, dict[str, Any]]] = [
+    ("topic_collapse", topic(100, 30), False, 0.3, "topics_lost", lost(100, 30)),
+    ("topic_collapse", topic(10, 0), False, 0, "topics_lost", lost(10, 0)),
+    ("topic_collapse", topic(10, 1), False, 0.1, "topics_lost", lost(10, 1)),
+    ("topic_collapse", topic(9, 0), None, 0, "topics_small", lost(9, 0)),
+    ("topic_collapse", topic(10, 4), None, 0.4, "topics_small", lost(10, 4)),
+    ("topic_collapse", topic(100, 47), None, 0.47, "topics_small", lost(100, 47)),
+    ("topic_collapse", topic(100, 50), True, 0.5, "topics_kept", {"share": 0.5}),
+    ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.001}}, False, 0.05, "topic_drift", {"kl": 0.05}),
+    ("topic_drift", {"topics": {"kl_nats": 0.05, "p": 0.2}}, True, 0.05, "topic_drift", {"p": 0.2}),
+    ("topic_drift", {"topics": {"kl_nats": 0.01, "p": 0.001}}, True, 0.01, "topic_drift", {}),
+    ("enough_kept_items", {"splits": {"kept": 29}}, False, 29, "kept_items", {"n": 29, "least": 30}),
+    ("enough_kept_items", {"splits": {"kept": 30}}, True, 30, "kept_items", {"n": 30}),
+    ("unanswered_share", {"screen": {"unanswered": 5}}, False, 0.025, "unanswered", {"open": 5, "asked": 200}),
+    ("unanswered_share", {"screen": {"unanswered": 4}}, True, 0.02, "unanswered", {"open": 4, "asked": 200}),
     # A dead voter among voters that disagree leaves no item open, and everything is kept.
-    ("unanswered_share", SILENT, False, 0.025, "two has no readable answer to 5"),
-    ("undecided_share", {"splits": {"undecided": 5}}, False, 0.025, "5 of 200 items are undecided"),
-    ("undecided_share", {"splits": {"undecided": 4}}, True, 0.02, "4 of 200 items are undecided"),
-    ("ties_share", ties(0, 100), True, 0.005, "one: 1 of 200 answers"),
-    ("ties_share", ties(2, 100), True, 0.02, "two: 2 of 100 answers are ties"),
-    ("ties_share", ties(3, 100), False, 0.03, "two: 3 of 100 answers are ties"),
-    ("excess_above_chance", excess(0.1, [0.02, 0.2], 0.01), True, 0.01, "10.0 % of the items are flagged beyond chance"),
-    ("excess_above_chance", excess(0.1, [-0.01, 0.2], 0.04), None, 0.04, "not significant"),
-    ("excess_above_chance", excess(0.01, [0.001, 0.02], 0.2), None, 0.2, "not significant"),
-    ("excess_above_chance", excess(0.1, None, 0.01), None, 0.01, "no interval"),
-    ("residual_shortcuts", audit("passed"), True, "passed", "the audit passed: no item was kept"),
-    ("residual_shortcuts", audit("not evaluated"), None, "not evaluated", "the audit was not evaluated"),
-    ("residual_shortcuts", audit("failed"), False, "failed", "the audit failed"),
-    ("voters_by_position", placed(), False, 0.96, LEANING),
-    ("voters_by_position", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, LEANING),
-    ("voters_by_position", merged(placed(), {"screen": {"mode": "text"}}), None, None, "no voter was asked by letter"),
-    ("voters_by_position", placed(picked={"value": 0.93, "n": 200, "ci": [0.89, 0.96]}), True, None, "no voter picks by"),
-    ("voters_by_position", placed(excess={"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}), True, None, "no voter picks by"),
-    ("voters_by_position", placed(excess={"value": 0.74, "n": 9, "ci": None}), True, None, "no voter picks by"),
+    ("unanswered_share", SILENT, False, 0.025, "unanswered", {"voter": "two", "missing": 5}),
+    ("undecided_share", {"splits": {"undecided": 5}}, False, 0.025, "undecided", {"n": 5, "of": 200}),
+    ("undecided_share", {"splits": {"undecided": 4}}, True, 0.02, "undecided", {"n": 4, "of": 200}),
+    ("ties_share", ties(0, 100), True, 0.005, "ties", {"voter": "one", "ties": 1, "n": 200}),
+    ("ties_share", ties(2, 100), True, 0.02, "ties", {"voter": "two", "ties": 2, "n": 100}),
+    ("ties_share", ties(3, 100), False, 0.03, "ties", {"voter": "two", "ties": 3, "n": 100}),
+    ("excess_above_chance", excess(0.1, [0.02, 0.2], 0.01), True, 0.01, "excess", {"value": 0.1, "doubt": None}),
+    ("excess_above_chance", excess(0.1, [-0.01, 0.2], 0.04), None, 0.04, "excess", {"doubt": "not_significant"}),
+    ("excess_above_chance", excess(0.01, [0.001, 0.02], 0.2), None, 0.2, "excess", {"doubt": "not_significant"}),
+    ("excess_above_chance", excess(0.1, None, 0.01), None, 0.01, "excess", {"doubt": "no_interval"}),
+    ("residual_shortcuts", audit("passed"), True, "passed", "audit", {"state": "passed"}),
+    ("residual_shortcuts", audit("not evaluated"), None, "not evaluated", "audit", {"state": "not evaluated"}),
+    ("residual_shortcuts", audit("failed"), False, "failed", "audit", {"state": "failed"}),
+    ("voters_by_position", placed(), False, 0.96, "voters_by_position", {}),
+    ("voters_by_position", merged(placed(), {"screen": {"force_letters": True}}), True, 0.96, "voters_by_position", {}),
+    ("voters_by_position", merged(placed(), {"screen": {"mode": "text"}}), None, None, "not_judged", {"why": "no_letters"}),
+    *(
+        ("voters_by_position", placed(**change), True, None, "voters_by_position", {"voters": ()})
+        for change in (
+            {"picked": {"value": 0.93, "n": 200, "ci": [0.89, 0.96]}},
+            {"excess": {"value": 0.01, "n": 200, "ci": [-0.01, 0.03]}},
+            {"excess": {"value": 0.74, "n": 9, "ci": None}},
+        )
+    ),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "change", "passed", "value", "said"), CASES)
+@pytest.mark.parametrize(("name", "change", "passed", "value", "code", "params"), CASES)
 def test_a_check_fails_beyond_its_limit_and_says_why(
-    name: str, change: dict[str, Any], passed: bool | None, value: float | str | None, said: str
+    name: str, change: dict[str, Any], passed: bool | None, value: Any, code: str, params: dict[str, Any]
 ) -> None:
     check = checked(change)[name]
-    assert check.state == STATES[passed]
+    assert (check.state, check.reason.code) == (STATES[passed], code)
     assert check.value == (pytest.approx(value) if isinstance(value, float) else value)
-    assert said in sentence(check.reason)
+    assert check.reason.params | params == check.reason.params
+    assert sentence(check.reason)
 
 
 CLEAN = {"splits": {"all": 200, "flagged": 0, "kept": 200, "undecided": 0}}
 
 
 @pytest.mark.parametrize(
-    ("name", "tree", "said"),
+    ("name", "tree", "params"),
     [
-        ("excess_above_chance", merged(GOOD, CLEAN), "not evaluated: no item was flagged"),
-        ("residual_shortcuts", merged(GOOD, audit("not evaluated")), "the audit was not evaluated"),
-        ("topic_drift", {}, "not evaluated: the topics are unknown"),
+        ("excess_above_chance", merged(GOOD, CLEAN), {"why": "nothing_flagged"}),
+        ("residual_shortcuts", merged(GOOD, audit("not evaluated")), {"state": "not evaluated"}),
+        ("topic_drift", {}, {"why": "no_topics"}),
     ],
 )
 def test_a_check_that_cannot_be_evaluated_says_so_and_does_not_lower_the_run(
-    name: str, tree: dict[str, Any], said: str
+    name: str, tree: dict[str, Any], params: dict[str, Any]
 ) -> None:
-    one = checked({}, tree=tree)[name]
-    assert one.state == "not evaluated"
-    assert said in sentence(one.reason)
-    assert run_state(residual("passed"), [one], ())[0] == "passed"
+    guardrail = checked({}, tree=tree)[name]
+    assert guardrail.state == "not evaluated"
+    assert guardrail.reason.params | params == guardrail.reason.params
+    assert run_state(residual("passed"), [guardrail], ())[0] == "passed"
 
 
 def test_an_empty_kept_split_fails_once_and_what_is_about_it_is_not_judged() -> None:

@@ -55,8 +55,9 @@ def test_the_interval_of_a_perfect_ranking_is_no_point() -> None:
 
 
 def test_labels_of_one_kind_or_of_other_items_are_refused() -> None:
-    with pytest.raises(DataError, match="1 of 2 labels are for items of this run, with 1 distinct values"):
+    with pytest.raises(DataError) as refused:
         agreement_with_people(ROWS, {"a": True, "x": False})
+    assert refused.value.code == "labels-of-one-kind"
 
 
 def test_every_line_that_is_no_label_is_named_and_several_people_outvote_one(tmp_path: Path) -> None:
@@ -68,8 +69,10 @@ def test_every_line_that_is_no_label_is_named_and_several_people_outvote_one(tmp
         labels_of_people(path)
     assert [line.split(": ")[0].rpartition(":")[2] for line in caught.value.lines] == ["1", "3"]
     assert "yes" not in " ".join(caught.value.lines)
-    with pytest.raises(UsageError, match="does not exist"):
+    assert caught.value.codes == ("invalid-label", "invalid-label")
+    with pytest.raises(UsageError) as refused:
         labels_of_people(tmp_path / "none.csv")
+    assert refused.value.code == "no-such-file"
 
 
 def test_the_demo_agrees_with_its_planted_labels(tmp_path: Path) -> None:
@@ -87,4 +90,4 @@ def test_the_demo_agrees_with_its_planted_labels(tmp_path: Path) -> None:
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == 5 + len(found["rankings"])
     # The demo inferred no questions.
-    assert "0.53 and that of P(key) 0.50, both at chance, but 0.87" in done.stdout
+    assert all(f"{found['rankings'][name]['auroc']['value']:.2f}" in done.stdout for name in ("W", "p_key"))

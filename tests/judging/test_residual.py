@@ -155,7 +155,8 @@ def test_if_a_fitted_scorer_decided_no_fitted_auditor_is_independent() -> None:
     assert codes(found)[0] == "no_independent_auditor" or found["state"] == "failed"
     left = [row["n"] for row in found["leave_one_out"].values()]
     assert len(left) == 2
-    assert len({*left, found["probe"]["n"]}) > 1, "each voter is left out of the ranking"
+    # Each voter is left out of the ranking.
+    assert len({*left, found["probe"]["n"]}) > 1
 
 
 def test_a_rule_that_reads_the_question_audits_nothing_that_is_hidden() -> None:

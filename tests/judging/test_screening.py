@@ -28,35 +28,32 @@ def said(found: Chance, level: float = 0.05) -> str:
 
 def test_the_sentence_says_when_the_excess_is_not_significant() -> None:
     clean = apply_rule(votes_of(bench(300, 2, s=0.0, agree=0.7, seed=1)), UNANIMOUS).chance()
-    assert "difference is not significant" in said(clean)
+    assert "not significant" in said(clean)
     gamed = apply_rule(votes_of(bench(300, 2, s=0.3, agree=0.7, seed=1)), UNANIMOUS).chance()
     assert f"{gamed.flagged} of 300 items" in said(gamed)
-    assert "excess over chance is" in said(replace(gamed, p=0.0137))
-    assert "difference is not significant (p = 0.014, limit 0.005)" in said(replace(gamed, p=0.0137), 0.005)
+    assert "excess over" in said(replace(gamed, p=0.0137))
+    assert "(p = 0.014, limit 0.005)" in said(replace(gamed, p=0.0137), 0.005)
     one = apply_rule(votes_of(bench(300, 2, s=0.4, seed=3)), UNANIMOUS).chance(np.zeros(300, dtype=np.int64))
-    assert "too few items or groups" in said(one)
+    assert "too few" in said(one)
     nothing: Bools = np.zeros((0, 4), dtype=bool)
-    assert "Nothing was screened" in said(chance(nothing[:, 0], nothing, np.zeros(0, dtype=np.int64)))
+    assert "Nothing" in said(chance(nothing[:, 0], nothing, np.zeros(0, dtype=np.int64)))
 
 
 def test_where_all_keys_are_at_one_place_the_sentence_says_so() -> None:
     b = bench(206, 3, s=0.4, options=(2,), seed=6)
     first = Bench(np.where(b.key[:, None] == 0, b.picks, 1 - b.picks), np.zeros_like(b.key), b.k, b.shortcut)
     found = apply_rule(replace(votes_of(first), placed=True), UNANIMOUS).chance()
-    assert said(found).startswith(
-        f"{found.flagged} of 206 items were flagged; but the key is first in 100 % of the items"
+    assert all(
+        words in said(found) for words in (f"{found.flagged} of 206 items", "100 %", "not significant")
     )
-    assert "not significant" in said(found)
 
 
 def test_the_place_with_most_keys_too_many_is_named() -> None:
     places = key_spread(np.repeat([0, 1, 2, 3], [100, 100, 170, 30]), np.full(400, 4))
     assert (places.shares, places.test) == ((0.25, 0.25, 0.425, 0.075), "chi-square")
     assert places.off == OffPosition(position=2, share=0.425, even=0.25)
-    assert finding("key_spread", places) == (
-        "In the original order, the key is third in 42.5 % of the items (25.0 % if keys were spread "
-        "evenly); n = 400, p < 0.001 (chi-square)."
-    )
+    told = finding("key_spread", places)
+    assert all(words in told for words in ("third", "42.5 %", "25.0 %", "n = 400, p < 0.001 (chi-square)"))
 
 
 def test_even_keys_have_no_sentence_and_no_items_have_no_numbers() -> None:

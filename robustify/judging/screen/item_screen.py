@@ -17,7 +17,7 @@ from robustify.judging.screen.ranking import Ranker, Ranking
 from robustify.judging.screen.screen_rules import FDR, ScreenRules
 from robustify.judging.screen.votes import FLAGGED, KEPT, Votes, cast_votes, models_asked, who_votes
 
-_DEPENDENT = "not evaluated: items depend on each other"
+DEPENDENT_ITEMS = "not evaluated: items depend on each other"
 _CONFLICT = "conflicting_key: the same question and choices have another key elsewhere"
 
 
@@ -73,7 +73,7 @@ def screen_items(responses: ResponseData, rules: ScreenRules, probe: ProbeSettin
         _disputed(index.items, facts.defects) & (result.outcome == KEPT),
     )
     if decision.cutoff.groups is not None and rules.criterion == FDR:
-        verdicts = verdicts.undecided(np.ones(len(verdicts), dtype=bool), _DEPENDENT)
+        verdicts = verdicts.undecided(np.ones(len(verdicts), dtype=bool), DEPENDENT_ITEMS)
     if is_disputed.any():
         verdicts = verdicts.undecided(is_disputed, _CONFLICT)
     flagged, kept = result.outcome == FLAGGED, (result.outcome == KEPT) & ~is_disputed

@@ -94,7 +94,7 @@ def test_the_table_has_the_promised_shape_and_agrees_with_the_rows() -> None:
     items = [item(["aaaa", "bbbb", "c", "d"], key, f"i{key}") for key in range(4)]
     found = rule_table(items)
     assert list(found) == ["n", "groups", "chance_accuracy", "heuristics", "with_question"]
-    assert (found["n"], found["groups"]) == (4, 1), "the same item four times"
+    assert (found["n"], found["groups"]) == (4, 1), "four copies"
     assert found["chance_accuracy"] == 0.25
     heuristics = found["heuristics"]
     assert list(heuristics) == [h.name for h in HEURISTICS if h.name not in SEES_STEM]

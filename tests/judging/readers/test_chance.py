@@ -39,7 +39,7 @@ def test_an_auditor_that_is_always_right_or_always_wrong_is_told_from_luck() -> 
     assert found["wrong"].p > 0.99
     assert found["lucky"].p == 0.5
     (passage,) = gains({"right": np.ones(60)}, k, groups=np.zeros(60, dtype=np.int64)).values()
-    assert passage.p > 0.01, "the items of one passage are one observation"
+    assert passage.p > 0.01, "a passage is one observation"
 
 
 def test_a_fresh_probe_depends_on_neither_names_nor_the_order_of_rows() -> None:

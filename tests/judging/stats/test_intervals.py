@@ -158,7 +158,9 @@ def test_few_groups_give_no_interval_and_groups_of_one_are_none() -> None:
     assert effective_size(np.ones(300), np.arange(300) // 10) == 30, (
         "what does not vary is known of its groups"
     )
-    assert effective_size(np.tile([1.0, 0.0], 150), np.arange(300) // 10) == 300, "never more than there are"
+    assert effective_size(np.tile([1.0, 0.0], 150), np.arange(300) // 10) == 300, (
+        "at most as many as there are"
+    )
 
 
 def test_the_bootstrap_covers_a_ratio_in_95_of_100() -> None:
