@@ -204,10 +204,8 @@ def compare_pair(credit: Floats, other: Floats, groups: Ints | None = None) -> t
     b, c = int(np.count_nonzero(sign > 0)), int(np.count_nonzero(sign < 0))
     units = None if groups is None else groups[paired]
     p, p_mid = sign_flip(sign, units) if unshared.any() else (None, None)
-    difference, counts = (
-        paired_difference(credit, other, units),
-        {"b": b, "c": c, "tied": int(np.sum(~unshared))},
-    )
+    difference = paired_difference(credit, other, units)
+    counts = {"b": b, "c": c, "tied": int(np.sum(~unshared))}
     tested = Paired(
         n=difference.n,
         **counts,

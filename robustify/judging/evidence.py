@@ -322,10 +322,8 @@ def cue_names(
         if not traits and (clearest := clearest_cue(item.choices, item.question or item.stem, pick)):
             traits = {clearest[1]}
         counts[cue].update(traits)
-    ranked = {
-        cue: sorted(names.items(), key=lambda entry: (-entry[1], entry[0])) for cue, names in counts.items()
-    }
-    return {cue: dict(names[:MOST_NAMES]) for cue, names in ranked.items() if names}
+    ranked = {cue: sorted(of.items(), key=lambda entry: (-entry[1], entry[0])) for cue, of in counts.items()}
+    return {cue: dict(of[:MOST_NAMES]) for cue, of in ranked.items() if of}
 
 
 def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str]:
@@ -356,11 +354,9 @@ def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str
 def averages(cue: CueCode, picked: str, options: Sequence[str]) -> tuple[float, float]:
     """Return the mean of a cue over the words of the picked option, and the average of that mean over the other options:
     the letters of a word, or the share of function words."""
-    measure = len if cue == "word_length" else FUNCTION_WORDS.__contains__
-    average, *others = (
-        sum(map(measure, words)) / max(len(words), 1) for words in map(words_of, (picked, *options))
-    )
-    return average, sum(others) / len(others)
+    of = len if cue == "word_length" else FUNCTION_WORDS.__contains__
+    mean, *others = (sum(map(of, words)) / max(len(words), 1) for words in map(words_of, (picked, *options)))
+    return mean, sum(others) / len(others)
 
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:

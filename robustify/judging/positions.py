@@ -203,19 +203,17 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     k = np.zeros(len(n_orders), dtype=np.int64)
     k[item] = block.k
     rotation, in_ring = block.rotation, block.rotation >= 0
-    rotation_rows = np.full((len(n_orders), int(k.max())), -1)
+    turned = np.full((len(n_orders), int(k.max())), -1)
     # Assign in reverse, so that the earliest of equal rows remains.
     rows = np.flatnonzero(in_ring)[::-1]
-    rotation_rows[item[rows], rotation[rows]] = rows
-    all_rotations = ((rotation_rows >= 0) | (np.arange(rotation_rows.shape[1]) >= k[:, None])).all(axis=1) & (
-        k >= 2
-    )
+    turned[item[rows], rotation[rows]] = rows
+    complete = ((turned >= 0) | (np.arange(turned.shape[1]) >= k[:, None])).all(axis=1) & (k >= 2)
     n_random = 1 + np.bincount(item, weights=~in_ring, minlength=len(n_orders)).astype(np.int64)
     n_random = np.where(n_orders == _orders_due(_EVERY, k), n_orders, n_random)
     many = (k >= 4) & (n_orders >= 2)
     # With 4 or more choices, five random orders contain all rotations of an item less than once in 400.
-    has_rotations = bool(many.any() and all_rotations[many].mean() >= 0.5)
-    sizes = n_random[many & all_rotations & (n_random > 1)]
+    has_rotations = bool(many.any() and complete[many].mean() >= 0.5)
+    sizes = n_random[many & complete & (n_random > 1)]
     two_sets = has_rotations and len(sizes) > 0
     available = np.where((k > 2) & (has_rotations and not two_sets), 1, n_orders)
     # Not the maximum, because one item that was asked more often must not exclude all others.
@@ -230,9 +228,7 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
     full = (due >= 2) & (available >= due)
     exists = np.arange(size) < due[full, None]
     starts = (np.cumsum(n_orders) - n_orders)[full, None]
-    return np.where(exists, by_item[np.where(exists, starts + np.arange(size), 0)], -1), rotation_rows[
-        all_rotations
-    ]
+    return np.where(exists, by_item[np.where(exists, starts + np.arange(size), 0)], -1), turned[complete]
 
 
 def _orders_due(size: int, k: Ints) -> Ints:

@@ -50,9 +50,9 @@ class Removal:
             return np.asarray(np.bincount(stratum, weights=x) / n)
 
         sums = np.asarray(np.bincount(self.group, weights=values), dtype=np.float64)
-        squares = np.bincount(self.group, weights=(values - (sums / self.size)[self.group]) ** 2)
+        square = np.bincount(self.group, weights=(values - (sums / self.size)[self.group]) ** 2)
         within = (
-            squares * self.size / np.maximum(self.size - 1, 1) * mean(self.share * (1 - self.share))[stratum]
+            square * self.size / np.maximum(self.size - 1, 1) * mean(self.share * (1 - self.share))[stratum]
         )
         between = mean((sums - mean(sums)[stratum]) ** 2) * mean(
             (self.share - mean(self.share)[stratum]) ** 2
@@ -135,11 +135,9 @@ def topics(
         ci: Interval | None = wilson(a, b)
         units: float | None = None
         if groups is not None and removal is not None:
-            topic_groups, credit = groups[index == t], kept[index == t].astype(np.float64)
-            ci, units = (
-                rate(credit, topic_groups).ci,
-                effective_size(credit, topic_groups) or clusters(b, topic_groups),
-            )
+            own, credit = groups[index == t], kept[index == t].astype(np.float64)
+            ci = rate(credit, own).ci
+            units = effective_size(credit, own) or clusters(b, own)
         retention = Quantity(value=a / b, n=b, ci=ci)
         rows[name] = TopicRow(before=b, after=a, retention=retention, p=p[t], p_bh=adjusted[t], units=units)
     return Topics(by_topic=rows, **mix_drift(before, after, null, draws=draws, seed=seed))

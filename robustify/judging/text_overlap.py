@@ -119,34 +119,32 @@ def overlap(items: Sequence[Item], paths: Sequence[str | Path], ngram: int = 13)
     Unlike there, punctuation separates words. A stem of fewer than n words must be found completely, followed by its key or
     its options up to n words in total. Every sequence has at least 5 words. Raise `DataError` if a path is not a text file.
     """
-    text_paths = [Path(path) for path in paths]
-    require_files(text_paths)
+    sources = [Path(path) for path in paths]
+    require_files(sources)
     stems = [search_words(item.stem.replace(BREAK, " ")) for item in items]
     rows = [list(_windows(item, stem, ngram)) for item, stem in zip(items, stems, strict=True)]
     search = _Search([window for row in rows for _, window in row])
     files = [
-        SearchedFile(path.name, sha256(path), path.stat().st_size, search.read(path)) for path in text_paths
+        SearchedFile(path.name, sha256(path), path.stat().st_size, search.read(path)) for path in sources
     ]
-    n_windows = [Counter(part for part, _ in row) for row in rows]
+    due = [Counter(part for part, _ in row) for row in rows]
     n_found = [Counter(part for part, window in row if search.has(window)) for row in rows]
     is_long = [len(stem) >= ngram for stem in stems]
-    unsearchable = [
-        not (is_long[i] or counts["stem_key"] or counts["choices"]) for i, counts in enumerate(n_windows)
-    ]
+    silent = [not (is_long[i] or counts["stem_key"] or counts["choices"]) for i, counts in enumerate(due)]
     return Overlap(
         ngram=ngram,
         files=tuple(files),
         items=len(items),
-        checked={part: sum(counts[part] > 0 for counts in n_windows) for part in PARTS},
-        short=tuple(item.id for i, item in enumerate(items) if not (is_long[i] or unsearchable[i])),
-        not_checkable=tuple(item.id for i, item in enumerate(items) if unsearchable[i]),
+        checked={part: sum(counts[part] > 0 for counts in due) for part in PARTS},
+        short=tuple(item.id for i, item in enumerate(items) if not (is_long[i] or silent[i])),
+        not_checkable=tuple(item.id for i, item in enumerate(items) if silent[i]),
         hits=tuple(
             Hit(
                 item.id,
                 tuple(p for p in PARTS if found_parts[p]),
                 found_parts["stem"] / n["stem"] if long else None,
             )
-            for item, found_parts, n, long in zip(items, n_found, n_windows, is_long, strict=True)
+            for item, found_parts, n, long in zip(items, n_found, due, is_long, strict=True)
             if found_parts
         ),
     )

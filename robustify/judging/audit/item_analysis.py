@@ -180,22 +180,18 @@ def _noise(
 
 
 def _full_credits(credits: Mapping[str, Credits]) -> dict[str, Floats]:
-    return {
-        name: credit for name, credits_of in credits.items() if (credit := credits_of.get("full")) is not None
-    }
+    return {name: credit for name, views in credits.items() if (credit := views.get("full")) is not None}
 
 
 def corrected_item_total(credit: Floats) -> Floats:
     """Correlate the models' credit on each item with their mean credit on all others. The result is (n,), NaN
     if either does not vary. `credit` (n, m) has the credits of m models, NaN if unanswered."""
-    answered = ~np.isnan(credit)
-    n, credit = answered.sum(axis=1, keepdims=True), np.where(answered, credit, 0.0)
-    others = (credit.sum(axis=0) - credit) / np.maximum(answered.sum(axis=0) - answered, 1)
+    seen = ~np.isnan(credit)
+    n, credit = seen.sum(axis=1, keepdims=True), np.where(seen, credit, 0.0)
+    others = (credit.sum(axis=0) - credit) / np.maximum(seen.sum(axis=0) - seen, 1)
 
     def deviations(x: Floats) -> Floats:
-        return np.where(
-            answered, x - np.where(answered, x, 0.0).sum(axis=1, keepdims=True) / np.maximum(n, 1), 0.0
-        )
+        return np.where(seen, x - np.where(seen, x, 0.0).sum(axis=1, keepdims=True) / np.maximum(n, 1), 0.0)
 
     a, b = deviations(credit), deviations(others)
     norm = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))

@@ -105,13 +105,11 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
 
     Newcombe (2006, method 5): score-type bounds with the variance of Hanley and McNeil (1982), never of zero width.
     """
-    positives, negatives = score[positive], np.sort(score[~positive])
-    n_less, n_at_most = (
-        np.searchsorted(negatives, positives, "left"),
-        np.searchsorted(negatives, positives, "right"),
-    )
-    m, n = len(positives), len(negatives)
-    area = float((n_less + n_at_most).sum()) / (2 * m * n)
+    above, below = score[positive], np.sort(score[~positive])
+    less = np.searchsorted(below, above, "left")
+    upto = np.searchsorted(below, above, "right")
+    m, n = len(above), len(below)
+    area = float((less + upto).sum()) / (2 * m * n)
     half_n = (m + n) / 2 - 1
 
     def beyond(theta: float) -> float:

@@ -82,9 +82,9 @@ def sentence_encoder(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 
 def _rates(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) -> AuditorRates:
-    all_items = all_answered(ctx.responses.index)
+    every = all_answered(ctx.responses.index)
     after, before = (
-        audit_rate(best[part.mask], part, ctx.parts.groups_of(part.mask)) for part in (kept, all_items)
+        audit_rate(best[part.mask], part, ctx.parts.groups_of(part.mask)) for part in (kept, every)
     )
     return AuditorRates(kind, name, after, kind in ("non_voter", "encoder"), before=before)
 

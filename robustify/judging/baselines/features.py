@@ -111,20 +111,16 @@ def _contrasts(options: OptionTexts) -> Iterator[npt.NDArray[np.generic]]:
     longest = int(options.chars.max(initial=0))
     yield _log_ratio(options.chars, np.where(others, sizes, -1).max(axis=2, initial=-1)[mask])
     yield _log_ratio(options.chars, np.where(others, sizes, longest).min(axis=2, initial=longest)[mask])
-    choice_words = [choice.casefold().split() or [""] for choices in options.choices for choice in choices]
+    words = [choice.casefold().split() or [""] for choices in options.choices for choice in choices]
     for end in (0, -1):
         vocabulary = Vocabulary()
-        end_words = options.padded(
-            np.array([vocabulary[parts[end]] for parts in choice_words], dtype=np.int64)
-        )
+        end_words = options.padded(np.array([vocabulary[parts[end]] for parts in words], dtype=np.int64))
         yield ((end_words[:, :, None] == end_words[:, None, :]) & others).sum(axis=2)[mask]
-    folded_texts = [[folded(choice) for choice in choices] for choices in options.choices]
-    n_contained = [
-        sum(bool(b) and b in a for b in choices) - bool(a) for choices in folded_texts for a in choices
-    ]
+    plain = [[folded(choice) for choice in choices] for choices in options.choices]
+    n_contained = [sum(bool(b) and b in a for b in choices) - bool(a) for choices in plain for a in choices]
     yield np.array(n_contained, dtype=np.int64)
     yield options.oddness
-    yield np.array([distance for choices in folded_texts for distance in _distance_from_middle(choices)])
+    yield np.array([distance for choices in plain for distance in _distance_from_middle(choices)])
     yield options.outer_space
     yield from options.odd.T
 

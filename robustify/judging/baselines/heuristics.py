@@ -109,16 +109,14 @@ def guess(items: Sequence[Item]) -> "Answers":
 
     columns, n = surface(items), len(items)
     stops = pa.array(np.append(0, np.cumsum(columns["k"])), type=pa.int32())
-    empty = pa.ListArray.from_arrays(
-        pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32())
-    )
+    none = pa.ListArray.from_arrays(pa.array(np.zeros(n + 1), type=pa.int32()), pa.array([], type=pa.int32()))
     shared = {
         "item": pa.array([item.id for item in items], type=pa.string()),
         "view": pa.repeat(VIEW, n),
         "order": pa.ListArray.from_arrays(stops, pa.array(columns["position"], type=pa.int16())),
         "template": pa.repeat(TEMPLATE, n),
         "key": pa.array(columns["key"], type=pa.int16()),
-        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), empty),
+        **dict.fromkeys(("n_chars", "n_bytes", "n_tokens"), none),
         "error": pa.nulls(n, pa.string()),
     }
     tables = []

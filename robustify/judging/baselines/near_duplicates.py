@@ -199,10 +199,8 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
     """Return the words of each item's choices, or its complete text if the choices are a format such as True/False."""
     # Choices of symbols have no words, so their texts are compared.
-    word_sets = (frozenset(word for choice in item.choices for word in words_of(choice)) for item in items)
-    bags = [
-        words or frozenset(map(folded, item.choices)) for words, item in zip(word_sets, items, strict=True)
-    ]
+    sets = (frozenset(word for choice in item.choices for word in words_of(choice)) for item in items)
+    bags = [words or frozenset(map(folded, item.choices)) for words, item in zip(sets, items, strict=True)]
     count, format_count = Counter(bags), max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
     full_texts = (frozenset([_content(item)]) for item in items)
     return [text if count[bag] >= format_count else bag for bag, text in zip(bags, full_texts, strict=True)]

@@ -105,10 +105,8 @@ class OptionTexts:
         """Number of other options with different white space at their ends, plus 0.5 if an option has any itself (c,)."""
         if sum(len(choice) for options in self.choices for choice in options) == self.chars.sum():
             return np.zeros(len(self.texts))
-        edges_by_item = [[edges(choice) for choice in options] for options in self.choices]
-        differ = [
-            len(options) - options.count(own) + any(own) / 2 for options in edges_by_item for own in options
-        ]
+        ends = [[edges(choice) for choice in options] for options in self.choices]
+        differ = [len(options) - options.count(own) + any(own) / 2 for options in ends for own in options]
         return np.array(differ, dtype=np.float64)
 
     @cached_property

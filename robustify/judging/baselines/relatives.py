@@ -109,10 +109,8 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
     common = _common(weights, by_column, mean)
     # The cosine of centered rows is that of the rows, less what both share with the mean.
     share = weights @ mean - mean @ mean / 2
-    squared_length = (
-        np.asarray(weights.multiply(weights).sum(axis=1)).ravel() - 2 * share - (common**2).sum(axis=1)
-    )
-    scale = 1 / np.sqrt(np.maximum(squared_length, ROUNDING))
+    square = np.asarray(weights.multiply(weights).sum(axis=1)).ravel() - 2 * share - (common**2).sum(axis=1)
+    scale = 1 / np.sqrt(np.maximum(square, ROUNDING))
     size = np.sqrt((common**2).sum(axis=1))
     top_scale, least_share, top_size = scale.max(), share.min(), size.max()
     near, likeness = np.full((n, NEAREST), -1), np.zeros((n, NEAREST))
@@ -127,32 +125,26 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
         # The pairs with the largest products show how similar the nearest items are at least. Of the other pairs, only
         # those are compared that could be as similar.
         level = max(0.0, 1 - _TRIED * len(rows) / max(1, products.nnz))
-        fewest_shared = np.full(
-            len(rows), np.quantile(products.data[::_SAMPLED], level) if products.nnz else 0.0
-        )
+        fewest = np.full(len(rows), np.quantile(products.data[::_SAMPLED], level) if products.nnz else 0.0)
         for _ in range(2):
-            chosen = np.flatnonzero(products.data >= np.repeat(fewest_shared, n_products))
+            chosen = np.flatnonzero(products.data >= np.repeat(fewest, n_products))
             i, j = np.repeat(rows, n_products)[chosen], products.indices[chosen]
             _fill(near, likeness, i, j, likeness_of(i, j, products.data[chosen]))
             weakest = likeness[rows, -1]
             bound = weakest / (scale[rows] * top_scale) + share[rows] + least_share - size[rows] * top_size
-            fewest_shared = np.where(weakest > 0, np.minimum(fewest_shared, bound - _SLACK), -np.inf)
+            fewest = np.where(weakest > 0, np.minimum(fewest, bound - _SLACK), -np.inf)
     return near, likeness
 
 
-def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, likeness_of: Floats) -> None:
+def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:
     """Write each item's most similar partners into `nearest`. The pairs `i`, `j` (p,) are sorted by `i`."""
     starts = np.flatnonzero(np.diff(i, prepend=-1, append=len(nearest)))
     for nth in range(NEAREST):
-        maxima = (
-            np.repeat(np.maximum.reduceat(likeness_of, starts[:-1]), np.diff(starts))
-            if len(i)
-            else likeness_of
-        )
-        winners = np.flatnonzero((likeness_of == maxima) & (maxima > -np.inf))
+        maxima = np.repeat(np.maximum.reduceat(alike, starts[:-1]), np.diff(starts)) if len(i) else alike
+        winners = np.flatnonzero((alike == maxima) & (maxima > -np.inf))
         winners = winners[np.diff(i[winners], prepend=-1) > 0]
-        nearest[i[winners], nth], likeness[i[winners], nth] = j[winners], likeness_of[winners]
-        likeness_of[winners] = -np.inf
+        nearest[i[winners], nth], likeness[i[winners], nth] = j[winners], alike[winners]
+        alike[winners] = -np.inf
 
 
 def _common(weights: "csr_array", by_column: "csr_array", mean: Floats) -> Floats:
@@ -296,9 +288,9 @@ def _letters(items: Sequence[Item]) -> tuple[npt.NDArray[np.float32], Bools]:
     shares, enough = np.zeros((len(texts), len(names)), dtype=np.float32), np.zeros(len(texts), dtype=bool)
     for start in range(0, len(texts), _COUNTED):
         chunk = texts[start : start + _COUNTED]
-        letter_codes = letter_of[code_points(chunk)]
-        cells = np.repeat(np.arange(len(chunk)), [len(text) for text in chunk]) * len(names) + letter_codes
-        counts = np.bincount(cells[letter_codes >= 0], minlength=len(chunk) * len(names)).reshape(
+        codes = letter_of[code_points(chunk)]
+        cells = np.repeat(np.arange(len(chunk)), [len(text) for text in chunk]) * len(names) + codes
+        counts = np.bincount(cells[codes >= 0], minlength=len(chunk) * len(names)).reshape(
             len(chunk), len(names)
         )
         n = counts.sum(axis=1)

@@ -169,11 +169,9 @@ class KeyWords:
         self._items, self._uses = items, defaultdict[int, list[WordUse]](list)
         options = OptionTexts(items)
         row, word = options.sets
-        item_of_word, base = options.item[row], len(options.vocabulary)
-        at_key = row == (np.cumsum(options.k) - options.k + options.key)[item_of_word]
-        codes, inverse, holders = np.unique(
-            item_of_word * base + word, return_inverse=True, return_counts=True
-        )
+        item_of, base = options.item[row], len(options.vocabulary)
+        at_key = row == (np.cumsum(options.k) - options.k + options.key)[item_of]
+        codes, inverse, holders = np.unique(item_of * base + word, return_inverse=True, return_counts=True)
         # Arrays below have one entry per item and word (p,). Words in all options of an item are uninformative and omitted.
         is_informative = holders < options.k[codes // base]
         item = codes[is_informative] // base

@@ -158,10 +158,8 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats, groups: Ints | None 
     square = float((group_sums(decoys[counted], units) ** 2).sum())
     step = square / by_chance if by_chance else mean_size * float(ratio[counted].max())
     middle = by_chance + _Z2 * step / 2
-    half_width = math.sqrt(_Z2 * (by_chance * (mean_size + step) + _Z2 * step**2 / 4))
-    return Rate(
-        _clipped(by_chance / n), n, (_clipped((middle - half_width) / n), _clipped((middle + half_width) / n))
-    )
+    half = math.sqrt(_Z2 * (by_chance * (mean_size + step) + _Z2 * step**2 / 4))
+    return Rate(_clipped(by_chance / n), n, (_clipped((middle - half) / n), _clipped((middle + half) / n)))
 
 
 def _not_by_chance(share: Rate, by_chance: Rate) -> dict[str, Any]:
@@ -175,23 +173,21 @@ def _not_by_chance(share: Rate, by_chance: Rate) -> dict[str, Any]:
 
 
 def _intervals(
-    excess_of_item: Floats, latents: Floats, room: float, groups: Ints | None, any_flag: bool
+    excesses: Floats, latents: Floats, room: float, groups: Ints | None, any_flag: bool
 ) -> tuple[Interval | None, Interval | None]:
     excess: Interval | None = None
     latent: Interval | None = None
-    is_rated, n_units = ~np.isnan(latents), clusters(len(excess_of_item), groups)
+    is_rated, n_units = ~np.isnan(latents), clusters(len(excesses), groups)
     if n_units >= FEWEST_CLUSTERS:
-        means = resampled(
-            np.column_stack([excess_of_item, np.where(is_rated, latents, 0.0), is_rated]), groups
-        )
+        means = resampled(np.column_stack([excesses, np.where(is_rated, latents, 0.0), is_rated]), groups)
         with np.errstate(invalid="ignore"):
             excess, latent = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
     # Resampling constant values gives zero width, so allow for the flags that may have been missed.
-    unseen, no_excess = clopper_pearson(0, n_units)[1], bool(np.abs(excess_of_item).max() < ROUNDING)
+    unseen, no_excess = clopper_pearson(0, n_units)[1], bool(np.abs(excesses).max() < ROUNDING)
     if no_excess:
         excess = wilson(0, n_units)
-    elif excess is not None and np.ptp(excess_of_item) < ROUNDING:
-        excess = max(-1.0, float(excess_of_item[0]) - unseen), min(1.0, float(excess_of_item[0]) + unseen)
+    elif excess is not None and np.ptp(excesses) < ROUNDING:
+        excess = max(-1.0, float(excesses[0]) - unseen), min(1.0, float(excesses[0]) + unseen)
     if no_excess or not any_flag:
         latent = 0.0, unseen / room
     elif latent is not None and np.ptp(latents[is_rated]) < ROUNDING:

@@ -68,10 +68,8 @@ def screen_items(responses: ResponseData, rules: ScreenRules, probe: ProbeSettin
     ranking = ranker.rank(rules.model_copy(update={"voters": votes.voters}))
     decision = flags(ranking, index.key, rules.fdr)
     result = apply_rule(votes, rules, decision)
-    verdicts, is_disputed = (
-        result.verdicts(),
-        _disputed(index.items, facts.defects) & (result.outcome == KEPT),
-    )
+    verdicts = result.verdicts()
+    is_disputed = _disputed(index.items, facts.defects) & (result.outcome == KEPT)
     if decision.cutoff.groups is not None and rules.criterion == FDR:
         verdicts = verdicts.undecided(np.ones(len(verdicts), dtype=bool), DEPENDENT_ITEMS)
     if is_disputed.any():

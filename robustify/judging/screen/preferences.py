@@ -108,14 +108,12 @@ class VoterPreferences:
         every: list[_Preferences] = []
         modes: tuple[Mode, ...] = ("text", "letter")
         for mode in modes:
-            is_own = mode == rules.mode
-            mode_template = template if is_own else first_template(self._answers, VIEW_OF[mode], voters)
-            if mode_template is None:
+            own = mode == rules.mode
+            by = template if own else first_template(self._answers, VIEW_OF[mode], voters)
+            if by is None:
                 continue
-            in_mode = [
-                self._of(mode, name, mode_template, rules.norm if is_own else "chars") for name in voters
-            ]
-            in_mode = [voter for voter in in_mode if is_own or voter.was_asked.any()]
+            in_mode = [self._of(mode, name, by, rules.norm if own else "chars") for name in voters]
+            in_mode = [voter for voter in in_mode if own or voter.was_asked.any()]
             answered = [voter.answered.any() for voter in in_mode]
             if any(answered):
                 name, largest = f"{mode} votes", max(voter.largest for voter in in_mode)
@@ -127,10 +125,8 @@ class VoterPreferences:
         complete = np.ones(len(self._index), dtype=bool)
         for voter in every:
             complete &= voter.answered
-        placed, heard = (
-            any(voter.placed for voter in every),
-            [voter for voter in every if voter.answered.any()],
-        )
+        placed = any(voter.placed for voter in every)
+        heard = [voter for voter in every if voter.answered.any()]
         selection, key = 1.0, np.maximum(self._index.key, 0)
         is_keyed = (self._index.key >= 0) & (self._index.k > 0)
         if not all((voter.answered | ~voter.was_asked | ~is_keyed).all() for voter in heard):
@@ -180,20 +176,18 @@ def _reading_ratio(was_asked: Bools, was_read: Bools, is_right: Bools) -> float:
     unreadable replies count as wrong.
     """
     total = variance = total_worst = 0.0
-    read_right, read_wrong = was_read & is_right, was_read & ~is_right
+    right, lost = was_read & is_right, was_read & ~is_right
     for v in range(was_asked.shape[1]):
         own = was_asked[:, v]
-        unread, wrong = int((own & ~was_read[:, v]).sum()), int(read_wrong[:, v].sum())
+        unread, wrong = int((own & ~was_read[:, v]).sum()), int(lost[:, v].sum())
         if not unread:
             continue
         worst = math.log1p(unread / max(1, wrong))
         total_worst += worst
-        answered, right_ones = (
-            np.delete(part, v, axis=1)[own].sum(axis=1) for part in (was_read, read_right)
-        )
+        answered, right_ones = (np.delete(part, v, axis=1)[own].sum(axis=1) for part in (was_read, right))
         others = right_ones / np.maximum(answered, 1)
         weights = np.stack([np.ones(len(others)), others])
-        seen = np.stack([read_right[own, v], read_wrong[own, v]], axis=1).astype(np.float64)
+        seen = np.stack([right[own, v], lost[own, v]], axis=1).astype(np.float64)
         moments = weights @ seen
         factors = (
             np.zeros(2) if np.linalg.cond(moments) > 1e9 else np.linalg.solve(moments, weights.sum(axis=1))

@@ -320,17 +320,15 @@ class Ranker:
                 columns = {name: values[i] for name, values in by_text.items()} | by_mode
                 rows = fitted_rows[i]
                 weights = self._weights(columns, rows)
-                certainty_of = certainty.fitted_certainty(
+                certain = certainty.fitted_certainty(
                     self._parts(columns, weights, rows), mask[rows], self._index.key[rows], shown[rows]
                 )
                 for start in range(0, len(in_fold), ROWS):
                     chunk = in_fold[start : start + ROWS]
-                    contributions = self._parts(columns, weights, chunk)
-                    fit.fill(
-                        chunk, contributions, _missing(silence, weights, chunk), shown[chunk], certainty_of
-                    )
+                    adds = self._parts(columns, weights, chunk)
+                    fit.fill(chunk, adds, _missing(silence, weights, chunk), shown[chunk], certain)
                     for name, table in parts.items():
-                        table[chunk] += contributions[name] / len(folds)
+                        table[chunk] += adds[name] / len(folds)
                 if surface and x is not None:
                     weight = weights["surface"] * self._coefficients(others)
                     if (name := f"surface{_OF_KIND}") in weights:

@@ -236,11 +236,11 @@ def independent_draws(step: Ints, p: Floats, groups: Ints | None = None) -> list
             (members // len(chances)).tolist(), chances[members % len(chances)].tolist(), strict=True
         ):
             steps[chance] = steps.get(chance, 0) + value
-        descending = [chance for chance in sorted(steps, reverse=True) if chance > 0]
-        probabilities = [chance - below for chance, below in pairwise([*descending, 0.0])]
+        falling = [chance for chance in sorted(steps, reverse=True) if chance > 0]
+        probabilities = [chance - below for chance, below in pairwise([*falling, 0.0])]
         units.append(
             UnitSums(
-                tuple(np.cumsum([steps[chance] for chance in descending]).tolist()), tuple(probabilities), n
+                tuple(np.cumsum([steps[chance] for chance in falling]).tolist()), tuple(probabilities), n
             )
         )
     return units

@@ -213,7 +213,7 @@ class Topics(Part):
 
 CueCode = Literal[
     "length", "word_length", "certainty", "numbers", "number_values", "form", "shared_words", "grammar", "repetition",
-    "function_words", "pointer", "outer_space", "odd_characters", "words", "text_votes", "letter_votes", "none",
+    "function_words", "pointer", "outer_space", "odd_characters", "words", "text_votes", "letter_votes", "none"
 ]  # fmt: skip
 """`certainty` means absolute words, hedges and negations. `number_values` are rank or precision, if all options have a
 number. `pointer` is an option that refers to others. `outer_space` is white space at the ends of options. `odd_characters`
