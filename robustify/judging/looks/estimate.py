@@ -45,21 +45,21 @@ class Estimate:
     def values(self) -> Floats:
         """Looks by item (n,): their mean is the value, and their spread gives its standard error."""
         # The ridge penalty leaves influences with a mean that is not quite 0.
-        off = self.influence - self.influence.mean()
-        return np.asarray((self.part.value or 0.0) + len(off) * off)
+        centred = self.influence - self.influence.mean()
+        return np.asarray((self.part.value or 0.0) + len(centred) * centred)
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Influenced:
     """Value with the influence of each item (n,), and the number of picks behind it."""
 
     value: float
     influence: Floats
     picks: int = 0
 
-    def less(self, other: "_Found") -> "_Found":
+    def less(self, other: "_Influenced") -> "_Influenced":
         """Return the difference of two values."""
-        return _Found(self.value - other.value, self.influence - other.influence)
+        return _Influenced(self.value - other.value, self.influence - other.influence)
 
     def interval(self, group: Ints, df: int) -> Interval:
         """Return the two-sided 95 % interval over independent groups (n,)."""
@@ -67,12 +67,12 @@ class _Found:
         return self.value - half, self.value + half
 
 
-_Sources = dict[LooksSourceName, tuple[_Found, ...]]
+_Sources = dict[LooksSourceName, tuple[_Influenced, ...]]
 """Looks by each source. Of several values, the smallest counts."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class _ModelRows:
     """Answers of one model to all items, with its `typical` items (n,) and the excess at the key of its panel."""
 
     options: ReadOptions
@@ -91,61 +91,73 @@ class _Asked:
         """Number of items with a readable answer."""
         return int(np.count_nonzero(~np.isnan(self.rows.by_item(self.rows.credit, len(self.options)))))
 
-    def filled(self) -> Iterator["_Asked"]:
+    def filled(self) -> Iterator["_ModelRows"]:
         """Yield the answers with the unreadable ones, if any, as if they were the options that look least or most like
         keys, or as if they were right."""
         if not self.unanswered:
             return
         options, key = self.options, self.options.key
         extremes = [
-            (options.extreme(most=most, wrong=True), options.extreme(most=most, wrong=False))
-            for most in (False, True)
+            (options.extreme(most=looks_most, wrong=True), options.extreme(most=looks_most, wrong=False))
+            for looks_most in (False, True)
         ]
-        for wrong, any_option in [*extremes, (key, key)]:
-            blind = None if self.blind is None else self.blind.filled(any_option, key)
-            yield replace(self, rows=self.rows.filled(wrong, key), blind=blind)
+        for for_wrong, for_any in [*extremes, (key, key)]:
+            blind = None if self.blind is None else self.blind.filled(for_any, key)
+            yield replace(self, rows=self.rows.filled(for_wrong, key), blind=blind)
 
     @property
     def unanswered(self) -> int:
         """Number of unreadable answers with and without the question."""
-        rows = (self.rows,) if self.blind is None else (self.rows, self.blind)
-        return sum(int(np.count_nonzero(of.pick == UNREAD)) for of in rows)
+        all_rows = (self.rows,) if self.blind is None else (self.rows, self.blind)
+        return sum(int(np.count_nonzero(rows.pick == UNREAD)) for rows in all_rows)
 
-    def sources(self, own: Slope | None) -> _Sources:
+    def slope(self) -> Slope | None:
+        """Return the slope of the wrong picks."""
+        return wrong_slope(self.options, self.rows, self.typical)
+
+    def sources(self, wrong_picks: Slope | None) -> _Sources:
         """Return the looks by each source, given the slope of the wrong picks."""
-        if own is None:
+        if wrong_picks is None:
             return {}
-        slopes: dict[LooksSourceName, tuple[Slope, ...]] = {"wrong": (own,)}
+        slopes: dict[LooksSourceName, tuple[Slope, ...]] = {"wrong": (wrong_picks,)}
         if self.blind is not None and (blind := blind_slopes(self.options, self.blind)):
             slopes["blind"] = blind
         if (excess := self.excess) is not None:
-            b, influence = own.b + excess.b, own.b_influence + excess.b_influence
+            b, influence = wrong_picks.b + excess.b, wrong_picks.b_influence + excess.b_influence
             slopes["panel"] = (replace(excess, b=b, b_influence=influence),)
-        return {name: tuple(map(self._looks, of)) for name, of in slopes.items()}
+        return {name: tuple(map(self._looks, slopes_of)) for name, slopes_of in slopes.items()}
 
-    def _looks(self, slope: Slope) -> _Found:
+    def _looks(self, slope: Slope) -> _Influenced:
         """Return the mean of u (p - p0), and the influence of each item by the chain rule."""
         options, n = self.options, len(self.options)
         by_looks = options.key_probability(slope.b, slope.kappa)
-        even = options.key_probability(0.0, slope.kappa)
+        without_looks = options.key_probability(0.0, slope.kappa)
         wrong = self.rows.by_item(1 - self.rows.credit, n)
         answered = ~np.isnan(wrong)
-        w = np.where(answered & self.typical, wrong, 0.0)
-        u, bend, total = w / (1 - by_looks.p), w / (1 - by_looks.p) ** 2, int(answered.sum())
-        gain = by_looks.p - even.p
-        value = float((u * gain).sum() / total)
-        by_b = float((bend * by_looks.by_b * (1 - even.p)).sum() / total)
-        by_kappa = float((bend * by_looks.by_kappa * (1 - even.p) - u * even.by_kappa).sum() / total)
-        own = np.where(answered, (u * gain - value) / total, 0.0)
-        return _Found(value, own + by_b * slope.b_influence + by_kappa * slope.kappa_influence, slope.picks)
+        share_wrong = np.where(answered & self.typical, wrong, 0.0)
+        u, u_slope, total = (
+            share_wrong / (1 - by_looks.p),
+            share_wrong / (1 - by_looks.p) ** 2,
+            int(answered.sum()),
+        )
+        p_gain = by_looks.p - without_looks.p
+        value = float((u * p_gain).sum() / total)
+        by_b = float((u_slope * by_looks.by_b * (1 - without_looks.p)).sum() / total)
+        by_kappa = float(
+            (u_slope * by_looks.by_kappa * (1 - without_looks.p) - u * without_looks.by_kappa).sum() / total
+        )
+        direct = np.where(answered, (u * p_gain - value) / total, 0.0)
+        return _Influenced(
+            value, direct + by_b * slope.b_influence + by_kappa * slope.kappa_influence, slope.picks
+        )
 
-    def score(self) -> _Found:
+    def score(self) -> _Influenced:
         """Return the mean credit of the first answers, with the influence of each item."""
         credit = self.rows.first_credits(len(self.options))
         answered = ~np.isnan(credit)
         mean = float(credit[answered].mean())
         n = int(answered.sum())
-        return _Found(mean, np.where(answered, (credit - mean) / n, 0.0), n)
+        return _Influenced(mean, np.where(answered, (credit - mean) / n, 0.0), n)
 
 
 def estimates(
@@ -159,7 +171,7 @@ def estimates(
     excess = panel.excess(slopes)
     return {
         name: _estimate(
-            _Asked(
+            _ModelRows(
                 options,
                 rows,
                 (blind or {}).get(name),
@@ -172,42 +184,47 @@ def estimates(
     }
 
 
-def _estimate(model: _Asked, own: Slope | None) -> Estimate:
-    first, n = model.sources(own), len(model.options)
+def _estimate(model: _ModelRows, wrong_picks: Slope | None) -> Estimate:
+    as_read, n = model.sources(wrong_picks), len(model.options)
     rows = model.rows
     wrong = int(np.count_nonzero((rows.pick >= 0) & (rows.credit == 0)))
-    if not first:
+    if not as_read:
         groups = wrong_groups(model.options, rows, model.typical)[1]
         return Estimate(no_looks(_too_few(model.options, groups), wrong, model.unanswered), np.zeros(n))
-    every = [first, *(of.sources(wrong_slope(of.options, of.rows, of.typical)) for of in model.filled())]
+    readings = [as_read, *(filled.sources(filled.slope()) for filled in model.filled())]
     df, group, score = model.df, model.options.group, model.score()
-    ends = [
-        {name: _span(result.interval(group, df) for result in of) for name, of in sources.items()}
-        for sources in every
+    intervals_of = [
+        {name: _span(result.interval(group, df) for result in results) for name, results in sources.items()}
+        for sources in readings
     ]
-    smallest = {name: min(of, key=lambda result: result.value) for name, of in first.items()}
+    smallest = {name: min(results, key=lambda result: result.value) for name, results in as_read.items()}
     sources = {
-        name: LooksSource(value=of.value, n=model.answered, ci=_span(e[name] for e in ends), picks=of.picks)
-        for name, of in smallest.items()
+        name: LooksSource(
+            value=result.value,
+            n=model.answered,
+            ci=_span(of[name] for of in intervals_of),
+            picks=result.picks,
+        )
+        for name, result in smallest.items()
     }
-    least = min(smallest.values(), key=lambda result: result.value)
-    less = [
+    lowest = min(smallest.values(), key=lambda result: result.value)
+    intervals_less = [
         score.less(result).interval(group, df)
-        for sources in every for of in sources.values() for result in of
+        for sources in readings for results in sources.values() for result in results
     ]  # fmt: skip
-    state, reason = _state(sources, ends[0], model.unanswered)
+    state, reason = _state(sources, intervals_of[0], model.unanswered)
     part = Looks(
-        value=least.value,
+        value=lowest.value,
         n=model.answered,
-        ci=_span(end for of in ends for end in of.values()),
+        ci=_span(interval for by_source in intervals_of for interval in by_source.values()),
         state=state,
         sources=sources,
         wrong_picks=wrong,
         unanswered=model.unanswered,
         reason=reason,
-        less=Quantity(value=score.value - least.value, n=score.picks, ci=_span(less)),
+        less=Quantity(value=score.value - lowest.value, n=score.picks, ci=_span(intervals_less)),
     )
-    return Estimate(part, least.influence)
+    return Estimate(part, lowest.influence)
 
 
 def no_looks(reason: Reason, wrong_picks: int, unanswered: int) -> Looks:
@@ -229,7 +246,7 @@ def _state(
     unanswered: int,
 ) -> tuple[LooksState, Reason | None]:
     """Return what the limits show. `as_read` has the intervals without the unreadable answers."""
-    lows = {name: of.ci[0] for name, of in sources.items() if of.ci}
+    lows = {name: source.ci[0] for name, source in sources.items() if source.ci}
     if min(lows.values()) > 0:
         return ("claimed" if len(lows) > 1 else "wrong picks only"), None
     if min(low for low, _ in as_read.values()) > 0:
@@ -240,16 +257,16 @@ def _state(
 def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) -> Difference:
     """Return how much more the first of two models owes to looks, given `Estimate.values` of both on the same items (n,).
     NaN does not count. `groups` (n,) are independent. Unreadable answers are left out."""
-    both = ~np.isnan(values) & ~np.isnan(other)
-    off, n = (values - other)[both], int(both.sum())
-    group = np.arange(n) if groups is None else np.unique(groups[both], return_inverse=True)[1]
-    size = len(np.unique(group))
-    if size < FEWEST_CLUSTERS:
-        return Difference(float(off.mean()) if n else None, n, None)
-    mean = float(off.mean())
-    error = _error((off - mean) / n, group)
-    half = _quantile(size - 1) * error
-    return Difference(mean, n, (mean - half, mean + half), error)
+    is_paired = ~np.isnan(values) & ~np.isnan(other)
+    differences, n = (values - other)[is_paired], int(is_paired.sum())
+    group = np.arange(n) if groups is None else np.unique(groups[is_paired], return_inverse=True)[1]
+    n_groups = len(np.unique(group))
+    if n_groups < FEWEST_CLUSTERS:
+        return Difference(float(differences.mean()) if n else None, n, None)
+    mean = float(differences.mean())
+    error = _error((differences - mean) / n, group)
+    half_width = _quantile(n_groups - 1) * error
+    return Difference(mean, n, (mean - half_width, mean + half_width), error)
 
 
 def _span(intervals: Iterable[Interval]) -> Interval:

@@ -72,8 +72,8 @@ class Panel:
     def excess(self, slopes: Mapping[str, Slope | None]) -> Slope | None:
         """Return how much more (less) looks draw the members to the key than to its wrong options, and kappa. `slopes` are
         those of wrong picks. Return None if there are too few members for any model, or they are of equal strength."""
-        of = [slope for name in self.members if (slope := slopes.get(name))]
-        if len(self.members) < FEWEST_OTHERS or not of:
+        known_slopes = [slope for name in self.members if (slope := slopes.get(name))]
+        if len(self.members) < FEWEST_OTHERS or not known_slopes:
             return None
         picks = np.where(
             _typical(self.wrong, self.answered), [self.first[name] for name in self.members], UNREAD
@@ -81,8 +81,8 @@ class Panel:
         right = _accuracy(picks >= 0, picks == self.options.key)
         if right.max() - right.min() < LEAST_SPREAD:
             return None
-        influence = np.mean([slope.b_influence for slope in of], axis=0)
-        wrong = Slope(float(np.mean([slope.b for slope in of])), influence, 0)
+        influence = np.mean([slope.b_influence for slope in known_slopes], axis=0)
+        wrong = Slope(float(np.mean([slope.b for slope in known_slopes])), influence, 0)
         fit = panel_slope(self.options, picks, wrong)
         return replace(fit, b=fit.b - wrong.b, b_influence=fit.b_influence - wrong.b_influence)
 
@@ -126,12 +126,12 @@ def _maximized(
     for _ in range(_STEPS):
         step = np.linalg.solve(score.T @ score + np.diag(ridge), score.sum(axis=0) - ridge * beta)
         step *= min(1.0, _LONGEST / float(np.abs(step).max()))
-        tries = ((*penalized(new), new) for new in (beta + step / 2**i for i in range(_HALVINGS)))
-        better = next((attempt for attempt in tries if attempt[0] > value), None)
-        if better is None:
+        attempts = ((*penalized(new), new) for new in (beta + step / 2**i for i in range(_HALVINGS)))
+        improved = next((attempt for attempt in attempts if attempt[0] > value), None)
+        if improved is None:
             break
-        gain = better[0] - value
-        value, score, beta = better
+        gain = improved[0] - value
+        value, score, beta = improved
         if gain < _GAIN:
             break
     return beta, score
@@ -141,21 +141,21 @@ def _likelihood(
     options: ReadOptions, seen: Bools, right: Bools, beta: Floats, guess: KeyProbability
 ) -> tuple[float, Floats]:
     """Return the marginal log-likelihood, and its gradient by item (n, parameters)."""
-    look = options.z[np.arange(len(options)), options.key]
+    key_z = options.z[np.arange(len(options)), options.key]
     total, score = 0.0, np.empty((len(options), len(beta)))
     for start in range(0, len(options), _ITEMS):
         rows = slice(start, start + _ITEMS)
         g = guess.p[rows], guess.by_b[rows], guess.by_kappa[rows]
-        own, score[rows] = _of_block(beta, (seen[:, rows], right[:, rows]), g, look[rows])
-        total += own
+        log_likelihood, score[rows] = _block_likelihood(beta, (seen[:, rows], right[:, rows]), g, key_z[rows])
+        total += log_likelihood
     return total, score
 
 
-def _of_block(
+def _block_likelihood(
     beta: Floats, answers: tuple[Bools, Bools], guess: tuple[Floats, Floats, Floats], look: Floats
 ) -> tuple[float, Floats]:
     node, weight = np.polynomial.hermite_e.hermegauss(NODES)
-    seen, right = (of[:, :, None] for of in answers)
+    seen, right = (table[:, :, None] for table in answers)
     p_guess, by_b, by_kappa = guess
     know = expit(beta[SHARED:, None, None] + (beta[2] * look)[:, None] + beta[3] * node)
     p = np.clip(know + (1 - know) * p_guess[:, None], _EDGE, 1 - _EDGE)

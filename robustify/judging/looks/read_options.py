@@ -107,13 +107,13 @@ class ReadOptions:
     def key_probability(self, b: float, kappa: float = 0.0, wrong_b: float | None = None) -> KeyProbability:
         """Return the probability of picking the key by looks: softmax(b z + kappa [is the key]), at most `CAP`. The slope
         of the wrong options is `wrong_b` if it is given."""
-        cell = np.arange(len(self)), self.key
+        at_key = np.arange(len(self)), self.key
         wrong = (b if wrong_b is None else wrong_b) * self.z
         p = np.exp(log_probabilities(np.where(self.is_key, b * self.z + kappa, wrong), self.mask))
-        key, free = p[cell], p[cell] < CAP
-        mean = (p * self.z).sum(axis=1) if wrong_b is None else key * self.z[cell]
-        by_b = np.where(free, key * (self.z[cell] - mean), 0.0)
-        return KeyProbability(np.minimum(key, CAP), by_b, np.where(free, key * (1 - key), 0.0))
+        key, uncapped = p[at_key], p[at_key] < CAP
+        mean = (p * self.z).sum(axis=1) if wrong_b is None else key * self.z[at_key]
+        by_b = np.where(uncapped, key * (self.z[at_key] - mean), 0.0)
+        return KeyProbability(np.minimum(key, CAP), by_b, np.where(uncapped, key * (1 - key), 0.0))
 
     def extreme(self, *, most: bool, wrong: bool) -> Ints:
         """Return the option of each item that looks most, or least, like a key, among the wrong ones if `wrong` (n,)."""
@@ -133,8 +133,8 @@ def beats_chance(
     """Return whether a reader finds keys more often than by chance, its accuracy, and chance. With keys that were redrawn
     at random, only a reader that saw the items can: it fits what it reads. `groups` (n,) are independent."""
     k = mask.sum(axis=1)
-    gained = credit(best(np.where(mask, logits, -np.inf), k), key)
-    scored = ~np.isnan(gained)
-    off = group_sums((gained - 1 / k)[scored], None if groups is None else groups[scored])
-    above = float(off.sum()) > PLACEBO_LIMIT * float(np.sqrt(off @ off))
-    return above, float(gained[scored].mean()), float((1 / k)[scored].mean())
+    credits = credit(best(np.where(mask, logits, -np.inf), k), key)
+    scored = ~np.isnan(credits)
+    group_gains = group_sums((credits - 1 / k)[scored], None if groups is None else groups[scored])
+    is_above = float(group_gains.sum()) > PLACEBO_LIMIT * float(np.sqrt(group_gains @ group_gains))
+    return is_above, float(credits[scored].mean()), float((1 / k)[scored].mean())

@@ -55,15 +55,15 @@ def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float,
         raise ValueError("the placebo reads the texts of options, which are unknown")
     content, groups = content_hashes(responses.items), responses.groups
     group = np.arange(len(content)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    first = np.full(int(group.max(initial=-1)) + 1, np.inf)
-    np.minimum.at(first, group, content)
-    drawn = np.sort(np.lexsort((content, first[group]))[:MOST_REDRAWN])
-    items = [responses.items[row] for row in drawn.tolist()]
+    first_content = np.full(int(group.max(initial=-1)) + 1, np.inf)
+    np.minimum.at(first_content, group, content)
+    sampled = np.sort(np.lexsort((content, first_content[group]))[:MOST_REDRAWN])
+    items = [responses.items[row] for row in sampled.tolist()]
     k = np.array([item.k for item in items], dtype=np.int16)
     key = np.array(
         [
             int(unit_hashes([f"{own}/{choice}" for choice in item.choices]).argmin())
-            for item, own in zip(items, content[drawn].tolist(), strict=True)
+            for item, own in zip(items, content[sampled].tolist(), strict=True)
         ],
         dtype=np.int16,
     )
@@ -72,7 +72,7 @@ def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float,
     redrawn = Ranker(responses.answers, index, items, probe, responses.facts.groups).by_options()
     if redrawn is None:
         return False, float((1 / k).mean()), float((1 / k).mean())
-    return beats_chance(redrawn.logits, redrawn.mask, key, group[drawn])
+    return beats_chance(redrawn.logits, redrawn.mask, key, group[sampled])
 
 
 def _without_question(responses: ResponseData, name: str, hidden: Hidden) -> Block:
@@ -112,8 +112,8 @@ class _Run:
     def rows(self, block: Block) -> PickRows:
         """Return the rows of a block that belong to these items, with the picks in the benchmark's order."""
         keyed = self.reader.is_keyed
-        place = np.append(np.where(keyed, np.cumsum(keyed) - 1, -1), -1)
-        item = place[self.responses.index.index_of[block.item]]
+        row_of = np.append(np.where(keyed, np.cumsum(keyed) - 1, -1), -1)
+        item = row_of[self.responses.index.index_of[block.item]]
         block, item = block.where(item >= 0), item[item >= 0]
         order = block.order[:, : self.options.mask.shape[1]]
         position = np.full((len(item), self.options.mask.shape[1]), -1)

@@ -1,6 +1,6 @@
 """Summary of the benchmark, the screen, the splits, the topics and the cues."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -220,7 +220,7 @@ number. `pointer` is an option that refers to others. `outer_space` is white spa
 are invisible or look like others. `words` are words and pieces of words in no list. `text_votes` and `letter_votes` are
 models. `none` means that nothing supports the option.
 """
-CUES: tuple[CueCode, ...] = CueCode.__args__  # type: ignore[attr-defined]
+CUES: tuple[CueCode, ...] = get_args(CueCode)
 
 
 class LikelyItem(Part):
