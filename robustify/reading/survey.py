@@ -85,7 +85,7 @@ def describe(loaded: Loaded) -> dict[str, object]:
 
     Keys: `name`, `layout`, `sha256`, `n_items`, `n_quarantined`, `option_counts` {number of choices: items},
     `key_positions` {index from 0: items}, `chance_accuracy` (mean of 1/k), `topics` {topic: items}, `defects` {kind: {n,
-    at: [{line, item, file, first}]}}, `quarantined` [{line, reason, file, code}], `notes` [sentence]."""
+    at: [{line, item, file, first}]}}, `quarantined` [{line, reason, file, code}], `notes` [sentence], `note_codes`."""
     by_kind: dict[str, list[dict[str, object]]] = {}
     for d in loaded.defects:
         by_kind.setdefault(d.kind, []).append(
@@ -105,7 +105,8 @@ def describe(loaded: Loaded) -> dict[str, object]:
         "topics": dict(sorted(topics.items())),
         "defects": {kind: {"n": len(places), "at": places} for kind, places in sorted(by_kind.items())},
         "quarantined": [asdict(row) | {"code": notice_code(row.reason)} for row in loaded.quarantined],
-        "notes": notes(loaded),
+        "notes": (lines := notes(loaded)),
+        "note_codes": [line.code for line in lines],
     }
 
 

@@ -208,6 +208,7 @@ def test_a_description_counts_and_holds_no_text(read: Read) -> None:
     assert told["chance_accuracy"] == pytest.approx(0.5)
     (aside,) = told["quarantined"]
     assert (aside["line"], aside["file"], aside["code"]) == (6, "a.jsonl", "choice-count")
+    assert told["note_codes"] == made.note_codes(loaded)
     same = describe(read([*rows, rows[0]]))["defects"]["repeated_stem"]
     assert same == {"n": 1, "at": [{"line": 6, "item": "a-0006", "file": "a.jsonl", "first": 1}]}
 
