@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from os.path import commonprefix
 from typing import NamedTuple
 
 from robustify.base.errors import DataError, ItemError, Notice
+from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.reading.logs.log import LoggedItem
@@ -145,10 +146,55 @@ def _texts(value: object) -> Iterator[str]:
                 yield from _texts(member)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class _Request(HoldsText):
+    """Doc of a row without options, the context that the model saw, and the scored texts, of which there may be none."""
+
+    doc: Cells
+    context: str
+    texts: tuple[str, ...]
+    is_scored: bool
+
+    def listed_in(self, prompts: Iterable[str]) -> Cells | None:
+        """Return the doc with the options that the first of these texts lists, or None if none of them lists options."""
+        for prompt in prompts:
+            if (listed := listed_options(prompt, self.texts)) is not None:
+                stem, options = listed
+                fields = {name: stem if value == prompt else value for name, value in self.doc.items()}
+                return {**fields, "choices": options}
+        return None
+
+
+class OptionRule(NamedTuple):
+    """One way to find the options of a row whose doc lacks them. `find` returns the doc with its options, or None."""
+
+    name: str
+    reason: str
+    find: Callable[[_Request], Cells | None]
+
+
+def _scored_options(request: _Request) -> Cells | None:
+    are_options = request.is_scored and not only_labels(request.texts)
+    return {**request.doc, "choices": list(request.texts)} if are_options else None
+
+
+def _listed_in_doc(request: _Request) -> Cells | None:
+    # A text of the doc that the model did not see may explain the answer.
+    texts = _texts(dict(request.doc))
+    return request.listed_in(text for text in texts if request.is_scored or text in request.context)
+
+
+OPTION_RULES = (
+    OptionRule("requests", "texts were scored, so these are the options", _scored_options),
+    OptionRule("doc", "labels were scored or text was generated, and the doc lists options", _listed_in_doc),
+    OptionRule("prompt", "only the prompt lists them", lambda request: request.listed_in([request.context])),
+)
+"""In order. If none applies, the row is refused."""
+
+
 def with_requested_options(table: SourceTable, before: str, unknown: DataError) -> SourceTable:
-    """Add each row's options to its doc and return the table. They come from the requests. If labels were scored or the
-    model generated text, they come from labelled lines in the doc or prompt. `before` is the delimiter. Raise `unknown`
-    if there are none."""
+    """Add each row's options to its doc, by `OPTION_RULES`, and return the table. `before` is the delimiter. Raise
+    `unknown` if there are none."""
     converted, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
@@ -158,24 +204,18 @@ def with_requested_options(table: SourceTable, before: str, unknown: DataError) 
     return replace(table, rows=tuple(row for _, row in converted), faults=(*table.faults, *faults))
 
 
-def _with_options(cells: Cells, before: str) -> dict[str, object]:
-    pairs, doc = _pairs(cells), as_object(cells.get("doc"))
+def _with_options(cells: Cells, before: str) -> Cells:
+    pairs = _pairs(cells)
     texts = tuple(continuation.removeprefix(before) for _, continuation in pairs if continuation)
     if not pairs or (len(pairs) > 1 and len(set(texts)) < max(2, len(pairs))):
         raise ItemError(
             "neither `doc` nor the requests (`arguments`) contain the options of the item", code="no-options"
         )
-    if len(pairs) > 1 and not only_labels(texts):
-        return {**doc, "choices": list(texts)}
-    context = plain_context(pairs[0][0])
-    # A text of the doc that the model did not see may explain the answer.
-    seen = [text for text in _texts(dict(doc)) if len(pairs) > 1 or text in context]
-    for prompt in (*seen, context):
-        if (listed := listed_options(prompt, texts)) is not None:
-            stem, options = listed
-            fields = {name: stem if value == prompt else value for name, value in doc.items()}
-            return {**fields, "choices": options}
-    raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
+    request = _Request(as_object(cells.get("doc")), plain_context(pairs[0][0]), texts, len(pairs) > 1)
+    docs = (rule.find(request) for rule in OPTION_RULES)
+    if (doc := next(filter(None, docs), None)) is None:
+        raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
+    return doc
 
 
 def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
