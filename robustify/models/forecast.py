@@ -74,6 +74,8 @@ class Forecast:
     name: str
     items: int
     needs: tuple[Need, ...]
+    bfloat16_options: int = 0
+    """Number of options that the sentence encoder would embed faster in bfloat16."""
 
     @property
     def is_long(self) -> bool:
@@ -82,7 +84,8 @@ class Forecast:
 
     def tree(self) -> dict[str, Any]:
         """Return the forecast as a JSON-compatible object."""
-        return {"name": self.name, "items": self.items, "models": list(map(asdict, self.needs))}
+        more = {"bfloat16_options": self.bfloat16_options} if self.bfloat16_options else {}
+        return {"name": self.name, "items": self.items, "models": list(map(asdict, self.needs)), **more}
 
 
 def forecast(

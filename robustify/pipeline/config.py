@@ -128,8 +128,9 @@ class Config(Settings):
     alternatives: tuple[ScreenRules, ...] = ()
     cloze: ClozeSettings = ClozeSettings()
     probe: ProbeSettings = ProbeSettings()
-    encoder: bool = True
-    """Whether a sentence encoder audits the kept items, if installed (`models pull minilm-l6-v2`)."""
+    encoder: bool | Literal["bfloat16"] = True
+    """Whether a sentence encoder audits the kept items, if installed (`models pull minilm-l6-v2`), and if not in float32,
+    the type of its numbers."""
     contamination: ContaminationSettings | None = None
     free: FreeSettings | None = None
     """Settings for asking the questions without options and grading the free-text answers."""

@@ -3,6 +3,7 @@
 import hashlib
 import importlib.util
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -26,39 +27,59 @@ def has_encoder(cache: Path) -> bool:
     return downloads.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
 
 
+MANY_OPTIONS = 5_000
+"""Number of options from which a forecast names the faster type of numbers."""
+
+
+def options_for_bfloat16(items: Sequence[Item], cache: Path) -> int:
+    """Return how many options the encoder would embed faster in bfloat16, or 0 if that saves little."""
+    if len(items) * 2 < MANY_OPTIONS or not has_encoder(cache) or not _has_bfloat16():
+        return 0
+    n_options = len({choice for item in encoded(items) for choice in item.choices})
+    return n_options if n_options >= MANY_OPTIONS else 0
+
+
+def _has_bfloat16() -> bool:
+    with suppress(OSError):
+        return bool({"avx512_bf16", "amx_bf16"} & set(Path("/proc/cpuinfo").read_text("utf-8").split()))
+    return False
+
+
 def answer_by_meaning(
     items: Sequence[Item],
     settings: ProbeSettings,
     cache: Path,
     *,
     keep: bool,
+    dtype: str = "float32",
     progress: Progress = no_progress,
 ) -> list[Answer]:
     """Return the sentence encoder's answer to each item, or none if it is not available. Raise as `embed_texts`."""
     chosen = encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
-    vectors = embed_texts(texts, cache, keep=keep, progress=progress)
+    vectors = embed_texts(texts, cache, keep=keep, dtype=dtype, progress=progress)
     return [] if vectors is None else meaning(chosen, vectors, ENCODER.name, settings)
 
 
 def embed_texts(
-    texts: Sequence[str], cache: Path, *, keep: bool, progress: Progress = no_progress
+    texts: Sequence[str], cache: Path, *, keep: bool, dtype: str = "float32", progress: Progress = no_progress
 ) -> Floats | None:
     """Embed each text with the sentence encoder (n_texts, width). Return None if the encoder is not available.
 
-    If `keep`, they are cached under a digest of the texts, which a restricted set must not be. Raise `ModelError` if the
-    encoder files are damaged.
+    If `keep`, they are cached under a digest of the texts and the `dtype` in which the encoder multiplies, which a
+    restricted set must not be. Raise `ModelError` if the encoder files are damaged.
     """
     folder = downloads.encoder(cache)
     if folder is None or not has_encoder(cache):
         return None
-    digest = hashlib.sha256("\0".join((ENCODER.sha256, *texts)).encode("utf-8", "surrogatepass"))
+    recipe = ENCODER.sha256 if dtype == "float32" else f"{ENCODER.sha256} {dtype}"
+    digest = hashlib.sha256("\0".join((recipe, *texts)).encode("utf-8", "surrogatepass"))
     file = cache / "vectors" / f"{digest.hexdigest()}.f32"
     if keep and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
         return np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)
     from robustify.models.engines.local.model import sentence_vectors  # imports torch
 
-    vectors = sentence_vectors(folder, texts, progress)
+    vectors = sentence_vectors(folder, texts, progress, dtype=dtype)
     if keep:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(file, vectors.astype("<f4").tobytes(), sync=False)

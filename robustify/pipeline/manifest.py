@@ -89,6 +89,7 @@ def signature(config: Config, run_input: RunInput) -> str:
         "screen": "/".join([*rule_words, _screen_recipe(config, run_input)]),
         "probe": "none",
         "cloze": f"chars/{config.cloze.profile}",
+        **({"encoder": config.encoder} if isinstance(config.encoder, str) else {}),
         **({} if free is None else {"free": free.sha256[:8]}),
         **(
             {"shots": config.asking.shots}

@@ -75,7 +75,8 @@ def answer_from_options(
     if config.encoder and has_encoder(cache):
         chosen = encoded(items)
         with watch("encoding options", len({text for item in chosen for text in item.choices})) as progress:
-            rows = answer_by_meaning(chosen, config.probe, cache, keep=keep, progress=progress)
+            dtype = config.encoder if isinstance(config.encoder, str) else "float32"
+            rows = answer_by_meaning(chosen, config.probe, cache, keep=keep, dtype=dtype, progress=progress)
         tables.append(Answers.of(rows))
     return Answers.concat(tables)
 

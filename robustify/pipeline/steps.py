@@ -28,6 +28,7 @@ from robustify.models.forecast import (
 )
 from robustify.models.replies import Replies
 from robustify.pipeline.config import Config, edited, overridden, parse
+from robustify.pipeline.encoder import options_for_bfloat16
 from robustify.pipeline.inferred_questions import Inferred, compare_inferred, infer_questions
 from robustify.pipeline.manifest import data_tree
 from robustify.pipeline.public import PublicPolicy, judged_run
@@ -128,6 +129,8 @@ def _forecast(
     config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
     scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
     scored = with_remaining(scored, left)
+    if config.encoder is True:
+        scored = replace(scored, bfloat16_options=options_for_bfloat16(bench.items, cache))
     if free is None:
         return scored
     models = [model for model in config.models if not free.models or model.name in free.models]

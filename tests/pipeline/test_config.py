@@ -118,3 +118,13 @@ def test_a_model_at_a_server_is_named_with_its_address(tmp_path: Path) -> None:
     assert configs.load(write(tmp_path, listed), wings().adapters).models[0].reference == "openai|gpt|gpt"
     with pytest.raises(UsageError, match=r"--models: models\[0\]"):
         configs.with_models(config, ["gpt=openai:nowhere"])
+
+
+@pytest.mark.parametrize(("value", "kept"), [("true", True), ("false", False), ("bfloat16", "bfloat16")])
+def test_the_encoder_is_on_off_or_in_another_type(tmp_path: Path, value: str, kept: bool | str) -> None:
+    config = configs.load(write(tmp_path, f"{PLAIN}encoder: {value}\n"), wings().adapters)
+    assert config.encoder == kept
+
+
+def test_a_type_in_which_the_encoder_is_not_read_is_refused(tmp_path: Path) -> None:
+    assert any("encoder" in fault for fault in faults(tmp_path, f"{PLAIN}encoder: float16\n"))

@@ -17,6 +17,7 @@ from robustify.judging.readers.reader_rows import (
     meaning,
 )
 from robustify.models import downloads
+from robustify.pipeline import encoder
 from robustify.pipeline.encoder import answer_by_meaning, has_encoder
 
 
@@ -93,3 +94,20 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     again = [answer_by_meaning(items, ProbeSettings(), tmp_path, keep=True) for _ in range(2)]
     assert again == [rows, rows]
     assert len(list((tmp_path / "vectors").iterdir())) == 1
+    faster = answer_by_meaning(items, ProbeSettings(), tmp_path, keep=True, dtype="bfloat16")
+    assert len(list((tmp_path / "vectors").iterdir())) == 2, (
+        "vectors of another precision have files of their own"
+    )
+    assert np.mean([row.correct for row in faster]) > 0.9
+    assert [row.scores for row in faster] != [row.scores for row in rows]
+
+
+def test_a_forecast_names_the_faster_type_for_many_options_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    few, many = ([Item(f"i{i}", "?", (f"a {i}", f"b {i}"), 0) for i in range(n)] for n in (100, 3_000))
+    monkeypatch.setattr(encoder, "has_encoder", lambda _cache: True)
+    for is_fast in (True, False):
+        monkeypatch.setattr(encoder, "_has_bfloat16", lambda is_fast=is_fast: is_fast)
+        counts = [encoder.options_for_bfloat16(items, tmp_path) for items in (few, many)]
+        assert counts == [0, 6_000 * is_fast]

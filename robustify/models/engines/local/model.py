@@ -238,11 +238,11 @@ def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tens
 
 
 def sentence_vectors(
-    folder: Path, texts: Sequence[str], progress: Progress = no_progress
+    folder: Path, texts: Sequence[str], progress: Progress = no_progress, *, dtype: str = "float32"
 ) -> npt.NDArray[np.float32]:
     """Return a normalized vector for each text: the mean of the last hidden layer over its tokens (n_texts, width). Texts
     with about as many tokens share a batch. Raise `ModelError` if transformers cannot load the folder."""
-    tokenizer, model = open_folder(folder, torch.float32, torch.device("cpu"), AutoModel)
+    tokenizer, model = open_folder(folder, getattr(torch, dtype), torch.device("cpu"), AutoModel)
     distinct = sorted(set(texts))
     row_of = {text: row for row, text in enumerate(distinct)}
     tokens = tokenizer(distinct, truncation=True, max_length=_LONGEST)["input_ids"] if distinct else []
@@ -254,7 +254,7 @@ def sentence_vectors(
             rows = order[start : start + _TEXTS]
             batch = tokenizer.pad({"input_ids": [tokens[row] for row in rows]}, return_tensors="pt")
             mask = batch["attention_mask"][..., None]
-            mean = (model(**batch).last_hidden_state * mask).sum(1) / mask.sum(1)
+            mean = (model(**batch).last_hidden_state.float() * mask).sum(1) / mask.sum(1)
             vectors[rows] = torch.nn.functional.normalize(mean, dim=1).numpy()
             progress(len(rows))
     return vectors[[row_of[text] for text in texts]]
