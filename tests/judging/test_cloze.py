@@ -1,17 +1,18 @@
 """Cloze: every exclusion has its reason, every normalisation its formula, every tie its fair credit."""
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from robustify.base.errors import DataError, UsageError
 from robustify.items.answers import Answers, Asked, Block, answer, unanswered
 from robustify.items.item import Item
 from robustify.items.scoring import Norm, best, credit, normalised, picks
 from robustify.judging.cloze import ClozeSettings, Profile, cloze_labels, excluded, exclusion
+from tests.support.cases import cases, refuses
 
 PLAIN = ("red", "green", "blue", "grey")
 PROFILES: tuple[Profile, ...] = ("cross-ref", "strict", "labels")
@@ -32,49 +33,18 @@ def test_what_cannot_be_scored_is_out_in_every_profile(profile: Profile) -> None
     assert exclusion(item(choices=("red", "green", "blue", "Blue")), profile, labels) is None
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        "All of the above", "none of the above.", "Neither of these", "Both of the above", "all of these",
-        "Both A and B", "both (A) and (C)", "A and C only", "B & C", "A, B and C", "Neither A nor B",
-        "A only", "I and III only", "I, II, and III", "II only", "Options A and B", "1 and 3 only",
-        "Answer B", "EITHER A OR B", "both (a) and (b)", "a and b only", "i and ii", "Both 1 and 2", "None of the choices",
-        "none of the options", "All of these are correct", "All of the answers are correct", "Both answers are correct",
-        "(A) and (C)",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("choice", chain.from_iterable(cases("judging", "choices_about_choices")))
 def test_choices_that_speak_of_choices(choice: str) -> None:
     one = item(choices=("red", "green", "blue", choice), key=0)
-    assert exclusion(one, "cross-ref") == "cross_reference"
-    assert exclusion(one, "strict") == "cross_reference"
+    assert exclusion(one, "cross-ref") == exclusion(one, "strict") == "cross_reference"
 
 
-@pytest.mark.parametrize(
-    "choice",
-    [
-        "A", "I", "IV", "vitamin A and vitamin D", "A and T", "1 and 3", "both sides",
-        "All the king's horses", "none of them are red", "above the line", "I only wish", "3", "X",
-        "Only red", "a and b are equal", "None", "a vitamin", "all of Europe", "both hands", "x and y", "an option",
-        "the answers",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("choice", chain.from_iterable(cases("judging", "choices_that_only_look_so")))
 def test_choices_that_only_look_so(choice: str) -> None:
     assert exclusion(item(choices=("red", "green", "blue", choice), key=0), "cross-ref") is None
 
 
-@pytest.mark.parametrize(
-    ("stem", "reason"),
-    [
-        ("Which of the following is green?", "stem_refers_to_choices"),
-        ("Rain fell all night. Which of these is wet?", "stem_refers_to_choices"),
-        ("Which statement is true?", "stem_refers_to_choices"), ("Choose the best word.", "stem_refers_to_choices"),
-        ("All of these are green EXCEPT", "negative_stem"), ("Which colour is NOT that of grass?", "negative_stem"),
-        ("Who was not a painter?", "negative_stem"), ("Grass is", "incomplete_stem"),
-        ("Grass is most often:", "incomplete_stem"), ("Grass is ____ in spring.", "incomplete_stem"),
-        ("It was not raining. What colour is grass?", None), ("What did he mean by 'green'?\"", None),
-        ("Name the colour of grass.", None), ("What is the least common multiple of 4 and 6?", None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("stem", "reason"), cases("judging", "stems_of_the_strict_profile"))
 def test_the_strict_profile(stem: str, reason: str | None) -> None:
     assert exclusion(item(stem), "strict") == reason
     listed = ("Which of the following is green?", "Rain fell all night. Which of these is wet?")
@@ -97,22 +67,19 @@ def test_labels_decide_and_else_the_profile_gives_its_reasons_by_id(tmp_path: Pa
     assert excluded(items, labelled) == {"a": "labelled"}
     items.append(item(name="c", choices=("x", "")))
     assert excluded(items, ClozeSettings()) == {"b": "cross_reference", "c": "empty_choice"}
-    with pytest.raises(DataError) as refused:
+    with refuses("unlabelled-items"):
         excluded(items, labelled)
-    assert refused.value.code == "unlabelled-items"
 
 
 def test_faulty_labels_are_refused_all_at_once_and_missing_ones_as_a_usage_error(tmp_path: Path) -> None:
     path = labels_file(
         tmp_path, '{"id": "a", "is_mcqa_only": true}\n{"id": "b"}\nnope\n{"id": "a", "is_mcqa_only": false}\n'
     )
-    with pytest.raises(DataError) as error:
+    with refuses("invalid-decision", "invalid-decision", "repeated-label") as error:
         cloze_labels(Path(path))
-    assert error.value.codes == ("invalid-decision", "invalid-decision", "repeated-label")
     assert [line.split(": ")[0].rsplit(":", 1)[1] for line in error.value.lines] == ["2", "3", "4"]
-    with pytest.raises(UsageError) as refused:
+    with refuses("no-such-file"):
         cloze_labels(tmp_path / "none.jsonl")
-    assert refused.value.code == "no-such-file"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from robustify.judging.screen.decoy_filter import FilterDecision, flags
 from robustify.judging.screen.ranking import Ranking, at_option
 from robustify.judging.screen.votes import Votes
 from robustify.judging.summary.screen_parts import CUES
+from tests.support.cases import cases
 from tests.support.contexts import parts_of
 from tests.support.fake_answers import bench, votes_of
 
@@ -143,28 +144,8 @@ def test_what_length_brings_counts_as_length_in_a_much_longer_pick(votes: Votes)
     assert of(ranking, decision, votes).leading[:2] == ("words", "form")
 
 
-@pytest.mark.parametrize(
-    ("choices", "leading"),
-    [
-        (("12", "14 km", "15", "16"), "number_values"),
-        (("12", "14 feathers", "15", "16"), "number_values"),
-        (("21", "1200", "23", "24"), "number_values"),
-        (("a word", "a word (so)", "two words", "one more"), "form"),
-        (("a word", "often a word", "two words", "one more"), "certainty"),
-        (
-            ("a word", "a longer word (so)", "two words", "one more"),
-            "length",
-        ),  # the longest without its brackets too
-        (
-            ("a (b) word", "a word (so)", "two words", "one more"),
-            "length",
-        ),  # another option has brackets as well
-        (("two", "a word and many others (so)", "some", "more"), "length"),
-        (("a word", "all words", "two words", "one more"), "certainty"),
-        (("a word", "other words", "two words", "one more"), "length"),
-    ],
-)
-def test_what_a_mark_brings_counts_as_its_cue(votes: Votes, choices: tuple[str, ...], leading: str) -> None:
+@pytest.mark.parametrize(("choices", "leading"), cases("judging", "cues_of_marks"))
+def test_what_a_mark_brings_counts_as_its_cue(votes: Votes, choices: list[str], leading: str) -> None:
     """Units and brackets lost to length, which they also change; numbers of more digits were long words."""
     n = len(votes.items)
     surface = {
@@ -172,7 +153,7 @@ def test_what_a_mark_brings_counts_as_its_cue(votes: Votes, choices: tuple[str, 
         **{name: table(n, (0, 1, 0.1)) for name in ("unit", "brackets", "hedges")},
     }  # fmt: skip
     ranking, decision = ranked(votes, {"surface": np.asarray(sum(surface.values()))}, surface)
-    items = [Item(name, "Which?", choices, 0) for name in votes.items]
+    items = [Item(name, "Which?", tuple(choices), 0) for name in votes.items]
     assert of(ranking, decision, votes, items).leading[0] == leading
 
 

@@ -3,6 +3,7 @@ out.
 """
 
 import json
+import re
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal
@@ -10,15 +11,16 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from robustify.base.errors import DataError, UsageError
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
+from robustify.items.scoring import NORMS
 from robustify.judging import Judgement, judge
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Rules
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import ScreenRules
+from tests.support.cases import refuses
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 from tests.support.rules import unanimous
 
@@ -27,13 +29,8 @@ TEXT = unanimous(mode="text", voters=("v0", "v1"))
 
 
 def facts(items: list[Item]) -> Facts:
-    return Facts(
-        "made-up",
-        {i.id: i.topic for i in items},
-        {},
-        2,
-        [{"kind": "repeated_stem", "line": 3, "item": "i00002"}],
-    )
+    defects = [{"kind": "repeated_stem", "line": 3, "item": "i00002"}]
+    return Facts("made-up", {i.id: i.topic for i in items}, {}, 2, defects)
 
 
 def everything(b: Bench, items: list[Item]) -> Answers:
@@ -134,15 +131,7 @@ def test_scores_by_split_and_measure(gamed: tuple[Bench, list[Item], Answers], j
     assert of["choices_only"]["all"]["value"] == pytest.approx(np.mean(b.picks[:, 0] == b.key))
     assert of["choices_only"]["flagged"]["value"] == 1.0
     assert of["choices_only_by_text"]["all"]["value"] == of["choices_only"]["all"]["value"]
-    for measure in (
-        "full",
-        "choices_only",
-        "cloze_chars",
-        "cloze_tokens",
-        "cloze_bytes",
-        "cloze_sum",
-        "cloze_pmi",
-    ):
+    for measure in ("full", "choices_only", *(f"cloze_{norm}" for norm in NORMS)):
         parts = [of[measure][name]["n"] for name in ("all", "flagged", "kept")]
         assert parts[0] == parts[1] + parts[2]
     # Every key of a cued item is the longest choice, and the voters see it.
@@ -246,17 +235,16 @@ def test_rules_that_the_answers_cannot_follow_are_refused(
     gamed: tuple[Bench, list[Item], Answers], rules: ScreenRules, code: str, told: str
 ) -> None:
     b, _, _ = gamed
-    with pytest.raises(UsageError, match=told) as refused:
+    with refuses(code) as refused:
         judge(Answers.of(rows(b)), Facts("x"), Rules(rules))
-    assert refused.value.code == code
+    assert re.search(told, str(refused.value))
 
 
 def test_items_whose_key_was_changed_since_are_refused(gamed: tuple[Bench, list[Item], Answers]) -> None:
     _, items, answers = gamed
     moved = [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]
-    with pytest.raises(DataError, match="i00000") as refused:
+    with refuses("items-differ-from-answers"):
         judge(answers, facts(items), Rules(LETTER), moved)
-    assert refused.value.code == "items-differ-from-answers"
 
 
 def _by_text(item: int, name: str, template: str, likes: tuple[int, int]) -> Answer:

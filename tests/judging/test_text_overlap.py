@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import tracemalloc
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.judging.text_overlap import BREAK, Hit, Overlap, SearchedFile, overlap, search_words
 from robustify.judging.text_overlap import contamination as judge_contamination
+from tests.support.cases import cases, refuses
 from tests.support.trees import in_trees
 
 LONG = Item(
@@ -90,19 +91,7 @@ def test_the_key_and_the_options_are_found_where_they_follow_the_stem(tmp_path: 
     assert within(tmp_path, row) == {"long": ("stem", "choices")}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "How many legs has a spider? Eight",
-        "Q. How many legs has a spider? Answer: eight",
-        "How many legs has a spider?\nA. six\nB. eight\nC. ten",
-        "How many legs has a spider?,six,eight,ten,1",
-        '{"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
-        '{"q": {"stem": "How many legs has a spider?", "choices": [{"text": "six", "label": "A"}, '
-        '{"text": "eight", "label": "B"}, {"text": "ten", "label": "C"}]}}',
-        'As JSON: {"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
-    ],
-)
+@pytest.mark.parametrize("text", chain.from_iterable(cases("judging", "texts_with_a_short_item")))
 def test_a_short_stem_counts_with_its_key_or_its_options(tmp_path: Path, text: str) -> None:
     found = overlap(ITEMS, [put(tmp_path, text)])
     assert found.found == {"short"}
@@ -171,19 +160,16 @@ BAD: dict[str, tuple[bytes, str]] = {
 def test_what_is_no_text_is_refused_by_its_path_with_the_mend(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "shard"
     path.write_bytes(BAD[kind][0])
-    with pytest.raises(DataError) as caught:
+    with refuses(BAD[kind][1], hidden="secret") as caught:
         overlap(ITEMS, [path])
-    (line,) = caught.value.lines
-    assert (caught.value.exit_code, caught.value.codes) == (3, (BAD[kind][1],))
-    assert line.startswith(str(path))
-    assert "secret" not in line
+    assert caught.value.exit_code == 3
+    assert caught.value.lines[0].startswith(str(path))
 
 
 def test_missing_files_folders_and_pipes_are_refused_together_before_anything_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(DataError) as caught:
+    with refuses(*["missing-text-file"] * 3):
         overlap(ITEMS, [put(tmp_path, LONG.stem), tmp_path / "nowhere.txt", tmp_path, tmp_path / "pipe"])
-    assert caught.value.codes == ("missing-text-file",) * 3
 
 
 def test_what_was_found_survives_the_run_s_file(tmp_path: Path) -> None:
@@ -192,9 +178,8 @@ def test_what_was_found_survives_the_run_s_file(tmp_path: Path) -> None:
     assert Overlap.from_json(kept) == found
     assert not any(word in json.dumps(kept) for word in ("lantern", "spider", "eight"))
     for tree in ({**kept, "files": [{"name": "x"}]}, {n: value for n, value in kept.items() if n != "hits"}):
-        with pytest.raises(DataError) as refused:
+        with refuses("damaged-overlap-record"):
             Overlap.from_json(tree)
-        assert refused.value.code == "damaged-overlap-record"
 
 
 WORDS = st.sampled_from(
@@ -287,9 +272,8 @@ def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
 
 @pytest.mark.parametrize("changes", [{"items": 11}, {"short": ("i6", "i7", "other")}])
 def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(DataError) as refused:
+    with refuses("overlap-of-other-items"):
         contamination(made(**changes), TEN, KEPT, ~KEPT)
-    assert refused.value.code == "overlap-of-other-items"
 
 
 def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(

@@ -23,6 +23,7 @@ from robustify.judging.baselines.heuristics import (
 )
 from robustify.judging.stats.tests import LATTICE
 from robustify.reading.guard import UNGUARDED
+from tests.support.cases import cases
 from tests.support.fake_answers import heuristic_numbers
 
 
@@ -43,40 +44,7 @@ def credit_of(name: str, one: Item) -> float:
     return row.correct
 
 
-@pytest.mark.parametrize(
-    ("name", "choices", "credits"),
-    [
-        ("longest_answer", ["aa", "bbbb", "c"], [0, 1, 0]),
-        ("longest_answer", ["aaaa", "bbbb", "c", "dd"], [0.5, 0.5, 0, 0]),
-        ("longest_answer", ["a        ", "éé", "  c  "], [0, 1, 0]),
-        ("stem_overlap", ["the red cat", "a dog", "red dogs"], [1, 0, 0]),
-        ("least_stem_overlap", ["the red cat", "a dog", "red dogs"], [0, 1, 0]),
-        ("shortest_answer", ["aaaa", "b", "c", "dd"], [0, 0.5, 0.5, 0]),
-        ("longest_words", ["one two three", "extraordinarily", "a b"], [1, 0, 0]),
-        ("shortest_words", ["one two", "extraordinarily", "a b"], [0, 1, 0]),
-        ("first_option", ["x", "y", "z"], [1, 0, 0]),
-        ("last_option", ["x", "y", "z"], [0, 0, 1]),
-        ("alphabetical_first", ["banana", "Apple", "cherry"], [0, 1, 0]),
-        ("alphabetical_first", ["Straße", "STRASSE", "tram"], [0.5, 0.5, 0]),
-        ("most_numeric", ["none", "3 of 4", "5"], [0, 1, 0]),
-        ("odd_one_out", ["Red.", "Green.", "blue"], [0, 0, 1]),
-        ("most_overlap", ["a red cat", "a red dog", "green"], [0.5, 0.5, 0]),
-        ("least_overlap", ["a red cat", "a red dog", "green"], [0, 0, 1]),
-        ("fewest_absolutes", ["always so", "it is never", "often so"], [0, 0, 1]),
-        ("most_hedges", ["always so", "it may often be", "often so"], [0, 1, 0]),
-        ("outer_space", [" a", "b", " c"], [0, 1, 0]),
-        ("outer_space", [" a", " b", " c\n"], [0, 0, 1]),
-        ("outer_space", [" a", "b ", "c", "d"], [0.5, 0.5, 0, 0]),
-        ("outer_space", ["a b", "a  b", "c"], [1 / 3, 1 / 3, 1 / 3]),
-        *(
-            ("outer_space", ["a", "b", end], [0, 0, 1])
-            for end in ("c\t", "\nc", "c\xa0", "\u3000c", "c\u200b", "c\ufeff")
-        ),
-        ("all_of_the_above", ["a", "b", "All of the above"], [0, 0, 1]),
-        ("all_of_the_above", ["a", "b", "None of these."], [0, 0, 1]),
-        ("all_of_the_above", ["a", "none of them is well", "c"], [1 / 3, 1 / 3, 1 / 3]),
-    ],
-)
+@pytest.mark.parametrize(("name", "choices", "credits"), cases("judging", "credit_of_rules"))
 def test_credit_by_hand(name: str, choices: list[str], credits: list[float]) -> None:
     assert [credit_of(name, item(choices, key)) for key in range(len(choices))] == pytest.approx(credits)
 

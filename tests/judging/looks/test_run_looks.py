@@ -20,19 +20,8 @@ from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.result import read
 
 WORDS = [
-    "amber",
-    "basil",
-    "cedar",
-    "delta",
-    "ember",
-    "fjord",
-    "grove",
-    "heath",
-    "inlet",
-    "jetty",
-    "knoll",
-    "larch",
-]
+    "amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "larch",
+]  # fmt: skip
 ALSO = ("a", "b", "c", "d", "e", "f")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError
 from robustify.items import orders
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.scoring import TextNorm
@@ -18,6 +18,7 @@ from robustify.judging.screen.consensus import Chance, apply_rule, d4_votes
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules, same_model
 from robustify.judging.screen.votes import TIED, UNANSWERED
+from tests.support.cases import cases, refuses
 from tests.support.fake_answers import Bench, bench, own_rows, rows, text_rows, turned_rows, votes_of
 from tests.support.rules import collect_votes, unanimous
 
@@ -50,31 +51,14 @@ def words(b: Bench, rules: ScreenRules) -> list[str]:
     return [v.verdict for v in apply_rule(votes_of(b), rules).verdicts()]
 
 
-S, R, U = "flagged", "kept", "undecided"
 ONE_SILENT = [[0, -1, 0], [1, -1, 0], [-1, -1, -1], [0, 0, -1]]
-LAST_SILENT = [[0, 1, -1], [0, 0, -1], [1, 1, -1], [0, -1, -1]]
 
 
-@pytest.mark.parametrize(
-    ("picks", "rules", "expected"),
-    [
-        ([[0, 0, 0], [0, 0, 1], [1, 2, 3]], unanimous(), [S, R, R]),
-        ([[0, 0, 0], [0, 0, 1], [1, 2, 3]], MAJORITY, [S, S, R]),
-        ([[0, 0, 1, 1], [0, 0, 0, 1]], MAJORITY, [R, S]),  # more than half
-        (ONE_SILENT, unanimous(), [U, R, U, U]),
-        (ONE_SILENT, MAJORITY, [S, U, U, S]),
-        ([[0, -2], [-2, -2]], unanimous(), [R, R]),  # a tie is an answer, but no vote
-        ([[], []], unanimous(), [U, U]),
-        ([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]], OF_3[2], [S, R, R, R]),
-        ([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]], OF_3[1], [S, S, R, R]),
-        ([[0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 2, 3]], OF_3[0], [S, S, S, R]),
-        (LAST_SILENT, OF_3[1], [U, S, R, U]),
-        (LAST_SILENT, OF_3[0], [S, S, U, S]),
-    ],
-)
+@pytest.mark.parametrize(("picks", "criterion", "expected"), cases("judging", "verdicts_of_picks"))
 def test_right_votes_decide_and_a_missing_one_leaves_undecided_only_what_it_could_turn(
-    picks: list[list[int]], rules: ScreenRules, expected: list[str]
+    picks: list[list[int]], criterion: str, expected: list[str]
 ) -> None:
+    rules = ScreenRules(criterion=criterion)
     assert words(voted(picks), rules) == expected
     assert apply_rule(votes_of(voted(picks)), rules).measurable.any() == any(picks)
 
@@ -147,9 +131,9 @@ def test_rows_that_disagree_on_the_key_are_refused_by_name() -> None:
     b = voted([[0, 0]])
     some = rows(b)
     some[-1] = replace(some[-1], key=1)
-    with pytest.raises(DataError, match="i00000") as refused:
+    with refuses("contradictory-rows") as refused:
         collect_votes(Answers.of(some), unanimous(), b.ids)
-    assert refused.value.code == "contradictory-rows"
+    assert "i00000" in str(refused.value)
 
 
 def test_d4_counts_the_first_order_only() -> None:
@@ -174,29 +158,21 @@ def test_d4_is_absent_where_a_voter_was_not_asked_by_letter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("criterion", "said"),
-    [
-        ("3-of-2", "3 of 2 voters is impossible. In `k-of-n`, k must be from 1 to n"),
-        ("0-of-3", "0 of 3 voters is impossible. In `k-of-n`, k must be"),
-        *(
-            (wrong, "Expected fdr, unanimous, majority or k-of-n such as 2-of-3")
-            for wrong in ("2of3", "-1-of-3", "2-of-3 ", "2-OF-3", "\u0662-of-3", "most")
-        ),
-    ],
+    "criterion", ["3-of-2", "0-of-3", "2of3", "-1-of-3", "2-of-3 ", "2-OF-3", "\u0662-of-3", "most"]
 )
-def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str, said: str) -> None:
+def test_a_criterion_that_cannot_be_met_is_refused_at_birth(criterion: str) -> None:
     with pytest.raises(ValidationError) as refused:
         ScreenRules(criterion=criterion)
     (fault,) = refused.value.errors()
-    assert said in fault["msg"]
-    assert "\n" not in fault["msg"]
+    # A criterion that is understood is refused by its numbers, and others by the forms that are.
+    assert fault["msg"].count("k-of-n") == 1
+    assert ("fdr" in fault["msg"]) != (criterion in ("3-of-2", "0-of-3"))
 
 
 def test_k_of_n_for_another_number_of_voters_is_refused() -> None:
     for votes in (votes_of(voted([[0, 0]])), votes_of(voted([[0]]))):
-        with pytest.raises(UsageError) as refused:
+        with refuses("criterion-needs-other-voters"):
             apply_rule(votes, OF_3[1])
-        assert (refused.value.code, refused.value.exit_code) == ("criterion-needs-other-voters", 2)
     assert words(voted([[], []]), OF_3[1]) == ["undecided", "undecided"]
 
 
