@@ -11,23 +11,13 @@ import numpy as np
 import pytest
 
 from robustify.composing import candidate_checks
-from robustify.composing.candidate_checks import (
-    Consultants,
-    Consultation,
-    ModelCheck,
-    Votes,
-    asking_with_question,
-    candidate_code,
-    consult,
-    find_second_keys,
-    full_questions,
-)
 from robustify.composing.pool import OWN, Candidate, Pool, make_pools, without_doubtful
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines.settings import HFModel
 from robustify.pipeline.run_input import unwatched
+from tests.support.cases import Texts
 from tests.support.fake_scorer import FakeScorer, finds
 
 N = 12
@@ -50,13 +40,13 @@ def knows(prefers: str = "") -> FakeScorer:
 
 
 def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
-    items = [*full_questions(some)]
-    planned = plan(items, asking_with_question("letter"))
+    items = [*candidate_checks.full_questions(some)]
+    planned = plan(items, candidate_checks.asking_with_question("letter"))
     return Answers.concat([Answers.of(ask(planned, one)) for one in scorers])
 
 
-def checked(some: Sequence[Pool], answers: Answers) -> tuple[tuple[Pool, ...], ModelCheck]:
-    return find_second_keys(some, [*full_questions(some)], answers)
+def checked(some: Sequence[Pool], answers: Answers) -> tuple[tuple[Pool, ...], candidate_checks.ModelCheck]:
+    return candidate_checks.find_second_keys(some, [*candidate_checks.full_questions(some)], answers)
 
 
 def doubted(some: Sequence[Pool]) -> list[tuple[int, str]]:
@@ -80,9 +70,7 @@ CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
 
 
 @pytest.mark.parametrize(("scorers", "expected"), CASES.values(), ids=CASES)
-def test_a_second_key_is_what_every_voice_prefers(
-    scorers: list[FakeScorer], expected: list[tuple[int, str]]
-) -> None:
+def test_a_second_key_is_what_every_voice_prefers(scorers: list[FakeScorer], expected: list[Any]) -> None:
     assert doubted(checked(pools(), asked_of(scorers, pools()))[0]) == expected
 
 
@@ -101,7 +89,7 @@ def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
 
 def test_the_key_is_not_always_first_and_many_candidates_are_asked_in_parts() -> None:
     some = pools(extra=60, n=10)
-    items = [*full_questions(some)]
+    items = [*candidate_checks.full_questions(some)]
     assert [item.k for item in items[:3]] == [26, 26, 12]
     answers = asked_of([FakeScorer(lambda one: -0.1 if one.continuation == " A" else -3.0, "first")], some)
     assert checked(some, answers)[1].voices == ()
@@ -120,7 +108,7 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
         return answer(asked, scores or only, [float(j == pick) for j in range(2)])
 
     rows = [row(at, 0 if at == SECOND else 1, (-3.0, -0.1) if at == 1 else ()) for at in range(N)]
-    made, _ = find_second_keys(some, items, Answers.of(rows))
+    made, _ = candidate_checks.find_second_keys(some, items, Answers.of(rows))
     own, extra = (np.array([of[at] for of in ratios(made)]) for at in (0, 1))
     assert [at for at in range(N) if own[at] >= 1] == [SECOND]
     assert own[1] == pytest.approx(math.exp(-2.9))
@@ -130,8 +118,10 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
 def test_another_version_of_an_item_says_nothing() -> None:
     some = pools()
     other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
-    answers = Answers.of(ask(plan(other, asking_with_question("letter")), FakeScorer(finds("a"), "m")))
-    assert np.isnan(np.concatenate(ratios(find_second_keys(some, other, answers)[0]))).all()
+    answers = Answers.of(
+        ask(plan(other, candidate_checks.asking_with_question("letter")), FakeScorer(finds("a"), "m"))
+    )
+    assert np.isnan(np.concatenate(ratios(candidate_checks.find_second_keys(some, other, answers)[0]))).all()
 
 
 def test_a_second_check_keeps_what_the_first_one_found() -> None:
@@ -145,9 +135,7 @@ def test_a_second_check_keeps_what_the_first_one_found() -> None:
     ("rated", "writers", "aside"),
     [((1.0, 0.5, math.nan), ["file"] * 2, ("second_key",)), ((1.0, 1.0, 2.0), [OWN], ("second_key",) * 2)],
 )
-def test_no_item_is_lost_and_every_reason_is_kept(
-    rated: tuple[float, ...], writers: list[str], aside: tuple[str, ...]
-) -> None:
+def test_no_item_is_lost_and_reasons_are_kept(rated: Any, writers: list[str], aside: Texts) -> None:
     (pool,) = pools(extra=2, n=1)
     candidates = tuple(replace(one, ratio=r) for one, r in zip(pool.candidates, rated, strict=True))
     (found,) = without_doubtful([replace(pool, candidates=candidates)], fewest=1)
@@ -155,21 +143,29 @@ def test_no_item_is_lost_and_every_reason_is_kept(
 
 
 def consultation_of(
-    some: tuple[Pool, ...], model: FakeScorer | None, votes: Votes, tmp_path: Path, **how: Any
-) -> Consultation:
+    some: tuple[Pool, ...],
+    model: FakeScorer | None,
+    votes: candidate_checks.Votes,
+    tmp_path: Path,
+    **how: Any,
+) -> candidate_checks.Consultation:
     @contextmanager
     def opened(*_: object) -> Iterator[Any]:
         yield model
 
-    asks = Consultants(models=(HFModel(name="m"),) if model else (), votes=votes, **how)
+    asks = candidate_checks.Consultants(models=(HFModel(name="m"),) if model else (), votes=votes, **how)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidate_checks, "open_scorer", opened)
         patch.setattr(candidate_checks, "check_model", lambda *_: {})
-        return consult(some, lambda _: some, (3, 3), asks, tmp_path, unwatched)
+        return candidate_checks.consult(some, lambda _: some, (3, 3), asks, tmp_path, unwatched)
 
 
-def votes_on(some: tuple[Pool, ...], text: str, *verdicts: str) -> Votes:
-    return {candidate_code(some[SECOND].item, text): {f"rater {n}": said for n, said in enumerate(verdicts)}}
+def votes_on(some: tuple[Pool, ...], text: str, *verdicts: str) -> candidate_checks.Votes:
+    return {
+        candidate_checks.candidate_code(some[SECOND].item, text): {
+            f"rater {n}": said for n, said in enumerate(verdicts)
+        }
+    }
 
 
 OVERRULED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -183,9 +179,7 @@ OVERRULED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize(("preferred", "verdicts", "aside"), OVERRULED.values(), ids=OVERRULED)
-def test_people_overrule_models(
-    preferred: str, verdicts: tuple[str, ...], aside: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_people_overrule_models(preferred: str, verdicts: Texts, aside: Texts, tmp_path: Path) -> None:
     some = pools()
     found = consultation_of(some, knows(preferred), votes_on(some, "extra 5 1", *verdicts), tmp_path)
     assert found.pools[SECOND].aside == aside

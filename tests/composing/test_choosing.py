@@ -86,9 +86,7 @@ def test_preferring_own_distractors_keeps_more_of_them() -> None:
     ("n", "shown", "sizes"),
     [(0, (4, 4), set()), (3, (4, 4), {3}), (60, (3, 5), {2, 3, 4}), (60, (9, 10), {7}), (60, (2, 2), {1})],
 )
-def test_sets_have_the_options_asked_for_or_all_that_a_pool_has(
-    n: int, shown: tuple[int, int], sizes: set[int]
-) -> None:
+def test_sets_have_the_options_asked_for_or_all(n: int, shown: tuple[int, int], sizes: set[int]) -> None:
     found = _chosen(_pools(n), Choosing(shown=shown, rounds=0))
     assert {len(picks) for picks in found.picks} == sizes
     assert all(len(set(picks)) == len(picks) for picks in found.picks)

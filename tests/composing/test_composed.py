@@ -126,9 +126,7 @@ def test_requests_are_filled_and_read_back_by_the_same_command(quick: None, tmp_
     assert (reader["since_people"]["value"], reader["since_people"]["n"]) == (0.0, 39)
 
 
-def test_items_without_candidates_or_bound_to_their_order_stay_as_they_are(
-    quick: None, tmp_path: Path
-) -> None:
+def test_items_without_candidates_or_bound_to_their_order_stay(quick: None, tmp_path: Path) -> None:
     stay = [
         Item("all", "Which of these grow?", ("Oats", "Rye", "Wheat", "All of the above"), 3),
         Item("stem", "Why is option B wrong?", ("Too hot", "Too cold", "Too wet", "Too dry"), 0),
@@ -160,9 +158,7 @@ def test_typography_is_made_alike_unless_it_is_kept(
     assert _texts(tmp_path / "out" / "composed.jsonl")[0][2] == texts
 
 
-def test_the_real_game_gives_the_same_bytes_and_mending_its_set_changes_none(
-    data: Path, tmp_path: Path
-) -> None:
+def test_the_game_gives_the_same_bytes_and_mending_its_set_changes_none(data: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         _mend(data, tmp_path / name, "--options", "3-4", "--prefer", "own")
     files = [sorted((tmp_path / name).iterdir()) for name in ("one", "two")]
@@ -205,9 +201,7 @@ REFUSED: dict[tuple[object, ...], str] = {
 
 
 @pytest.mark.parametrize("words", REFUSED)
-def test_what_cannot_be_read_or_consulted_is_refused(
-    data: Path, tmp_path: Path, words: tuple[object, ...]
-) -> None:
+def test_what_cannot_be_read_or_asked_is_refused(data: Path, tmp_path: Path, words: tuple[Any, ...]) -> None:
     _mend(data, tmp_path / "o", *words, fails=2, code=REFUSED[words])
     assert "no-such-run" in str(_mend(data, tmp_path / "o", "--options", 4, "--run", "no-such-run", fails=2))
     assert not (tmp_path / "o").exists()
@@ -248,9 +242,7 @@ def asking(model: Any, tmp_path: Path) -> tuple[object, ...]:
     return ("--writer", f"w=openai:{model.base_url}", "--cache-dir", tmp_path / "cache")
 
 
-def test_a_set_without_a_pool_is_written_reviewed_and_composed_again(
-    quick: None, data: Path, tmp_path: Path
-) -> None:
+def test_a_set_without_a_pool_is_written_and_reviewed(quick: None, data: Path, tmp_path: Path) -> None:
     with chat(reply) as model:
         asks = asking(model, tmp_path)
         first = _mend(data, tmp_path / "one", *asks)
@@ -286,9 +278,7 @@ def test_a_csv_marks_what_nobody_reviewed_and_reads_back(quick: None, tmp_path: 
         assert {row[f"Option {letter}"] for letter in letters} == {"ivy", "rye", "tea"}
 
 
-def test_nothing_is_asked_before_the_price_is_told_and_the_models_are_checked(
-    quick: None, data: Path, tmp_path: Path
-) -> None:
+def test_nothing_is_asked_before_price_and_models_are_known(quick: None, data: Path, tmp_path: Path) -> None:
     asked: list[str] = []
     with chat(lambda prompt: asked.append(prompt) or "") as model:
         how = (data, tmp_path / "o", *asking(model, tmp_path))

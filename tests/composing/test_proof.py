@@ -121,7 +121,7 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
     assert found.plausible == "failed"
 
 
-def test_in_a_large_set_auditors_that_took_part_see_only_the_composed_version(
+def test_in_a_large_set_auditors_that_took_part_see_one_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("robustify.composing.proof.MOST_ENCODED", 59)

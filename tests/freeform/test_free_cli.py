@@ -22,16 +22,17 @@ from tests.freeform.stub_server import serving
 from tests.support.fake_logs import jsonl
 
 S, N = "support", "not_support"
+Args = tuple[Any, ...]
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[tuple[str, ...]]:
+def judge() -> Iterator[Args]:
     with serving() as url:
         yield ("--judge", url, "--judge-model", "stub")
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> tuple[object, ...]:
+def rows(tmp_path: Path) -> Args:
     """The arguments of a command that grades the answers of two models to three questions."""
     questions, table = tmp_path / "questions.json", tmp_path / "predictions.csv"
     questions.write_text(json.dumps(QUESTIONS))
@@ -48,9 +49,7 @@ def loaded(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
-    rows: tuple[object, ...], tmp_path: Path
-) -> None:
+def test_rules_grade_alone_and_too_many_unscored_exit_with_7(rows: Args, tmp_path: Path) -> None:
     out = tmp_path / "out"
     found = run(*rows, "-o", out, fails=7, code="too-many-unscored")
     head, _, row, *_ = (re.split("  +", line) for line in found.stdout.splitlines())
@@ -65,17 +64,15 @@ def test_rules_grade_alone_and_too_many_unscored_answers_exit_with_7(
     assert run(*rows, "-o", out, "--max-unscored", "0.5", "--json").stdout.count("\n") == 1
 
 
-def test_an_unread_judge_is_named_and_no_other_is_asked_for(
-    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+def test_an_unread_judge_is_named(
+    rows: Args, tmp_path: Path, judge: Args, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tests.freeform.stub_server.reply", lambda _: "hm")
     told = run(*rows, *judge, "-o", tmp_path, fails=7, code="too-many-unscored")
     assert "format_error: 1" in str(told.exception)
 
 
-def test_questions_are_graded_by_the_three_graders(
-    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...]
-) -> None:
+def test_questions_are_graded_by_the_three_graders(rows: Args, tmp_path: Path, judge: Args) -> None:
     rubrics = [word for kind in ("mcq", "numeric", "explanation") for word in ("--rubric", f"{kind}@v1.0")]
     command = (*rows, *judge, "--json", "-o", tmp_path / "out")
     told = json.loads(run(*command, *rubrics).stdout)
@@ -129,9 +126,7 @@ def test_items_with_choices_are_graded_without_or_with_their_options(tmp_path: P
     assert grades(tmp_path / "out")[0].score == 1.0
 
 
-def test_a_judge_is_asked_once_and_not_its_own_answers(
-    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...]
-) -> None:
+def test_a_judge_is_asked_once_and_not_its_own_answers(rows: Args, tmp_path: Path, judge: Args) -> None:
     # The replies are kept: the server need not be there again, and a judge of another address is another one.
     for name in ("one", "two"):
         run(*rows, *judge, "-o", tmp_path / name)
@@ -152,7 +147,7 @@ def test_a_judge_is_asked_once_and_not_its_own_answers(
      (["--judge", "file:///x://y", "--judge-model", "m"], "invalid-setting", "http://HOST")],
 )  # fmt: skip
 def test_misuse_exits_with_its_code_and_no_text(
-    rows: tuple[object, ...], tmp_path: Path, words: list[str], code: str, names: str
+    rows: Args, tmp_path: Path, words: Args, code: str, names: str
 ) -> None:
     (tmp_path / "c.yaml").write_text("free: {judge: {model: stone, votes: 2}}\n")
     named = {"CONFIG": tmp_path / "c.yaml", "ABSENT": tmp_path / "absent.yaml"}
@@ -167,9 +162,7 @@ def test_misuse_exits_with_its_code_and_no_text(
      "agree GONE GONE", "grade ROWS --config GONE -o OUT",
      "nuggets GONE --judge http://127.0.0.1:9/v1 --judge-model m -o OUT"],
 )  # fmt: skip
-def test_a_missing_file_exits_with_2_as_in_every_command(
-    rows: tuple[object, ...], tmp_path: Path, words: str
-) -> None:
+def test_a_missing_file_exits_with_2_as_in_every_command(rows: Args, tmp_path: Path, words: str) -> None:
     places = {"GONE": tmp_path / "gone.csv", "OUT": tmp_path / "out", "ROWS": rows[1], "ITEMS": rows[3]}
     found = run(*(places.get(word, word) for word in words.split()), fails=2)
     assert "gone.csv" in str(found.exception)
@@ -181,7 +174,7 @@ ROW = {"query": "Why?", "passage": "Clouds cool. Hot.", "nuggets": ["Clouds cool
 
 @pytest.mark.parametrize("template", ["legacy@1.0", "optimized"])
 def test_passages_are_labelled_scored_and_reported_in_one_command(
-    tmp_path: Path, judge: tuple[str, ...], template: str
+    tmp_path: Path, judge: Args, template: str
 ) -> None:
     rows = jsonl(tmp_path / "rows.jsonl", [ROW, ROW | {"nuggets": []}])
     labels = {"item_id": "row1", "annotator": "ann", "labels": {"row1/n1": S, "row1/n2": N}}
@@ -199,9 +192,7 @@ def test_passages_are_labelled_scored_and_reported_in_one_command(
         run("nuggets", rows, *out)
 
 
-def test_agree_holds_a_judge_to_people_and_two_gradings_to_each_other(
-    rows: tuple[object, ...], tmp_path: Path, judge: tuple[str, ...]
-) -> None:
+def test_agree_compares_a_judge_with_people_and_two_gradings(rows: Args, tmp_path: Path, judge: Args) -> None:
     for version in ("1.0", "2.0"):
         rubric = ("--rubric", f"mcq@{version}", "--rubric", f"explanation@{version}")
         run(*rows, *judge, *rubric, "-o", tmp_path / version)

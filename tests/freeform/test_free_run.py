@@ -264,7 +264,7 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("lost", ["pint", "json_repair"])
-def test_a_config_with_free_response_says_what_to_install_before_a_model_is_asked(
+def test_a_missing_package_is_named_before_a_model_is_asked(
     lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

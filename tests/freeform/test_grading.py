@@ -9,20 +9,10 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import DataError
+from robustify.freeform import schema
 from robustify.freeform.free_run import generate, prompt_of
 from robustify.freeform.grade.graders import grade_answer, grade_answers
 from robustify.freeform.questions import convert_item
-from robustify.freeform.schema import (
-    SCHEMA,
-    AnswerRow,
-    Attempt,
-    FreeItem,
-    GradeResult,
-    JudgeTrace,
-    Nugget,
-    NuggetGrade,
-    grade_from,
-)
 from robustify.models.replies import Replies
 from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.guard import UNGUARDED
@@ -33,10 +23,10 @@ from tests.support.cases import refuses
 
 ROOT = Path(__file__).parents[2]
 ITEMS = [
-    FreeItem("n", "How many legs has a spider?", "numeric", "8"),
-    FreeItem("s", "Which organelle makes ATP?", "short_text", "mitochondria", None, ("mitochondria", "nucleus"), 0),
-    FreeItem("e", "Why does it rain?", "explanation", "Drops fall from clouds."),
-    FreeItem("x", "Which of these?", "short_text", "this", excluded_reason="stem_refers_to_choices"),
+    schema.FreeItem("n", "How many legs has a spider?", "numeric", "8"),
+    schema.FreeItem("s", "Which organelle makes ATP?", "short_text", "mitochondria", None, ("mitochondria", "nucleus"), 0),
+    schema.FreeItem("e", "Why does it rain?", "explanation", "Drops fall from clouds."),
+    schema.FreeItem("x", "Which of these?", "short_text", "this", excluded_reason="stem_refers_to_choices"),
 ]  # fmt: skip
 REPLIES = {"spider": "8", "ATP": "the powerhouse", "rain": "Because of weather."}
 
@@ -60,8 +50,8 @@ class Model:
 
 
 def written(
-    kept: Path | None, model: Model | None = None, items: Sequence[FreeItem] = ITEMS, batch: int = 8, **how: Any
-) -> list[AnswerRow]:  # fmt: skip
+    kept: Path | None, model: Model | None = None, items: Sequence[schema.FreeItem] = ITEMS, batch: int = 8, **how: Any
+) -> list[schema.AnswerRow]:  # fmt: skip
     with Replies(kept) as replies, pytest.MonkeyPatch.context() as patch:
         patch.setattr("robustify.models.replies.BATCH", batch)
         return generate(items, model or Model(), FreeSettings(**how), replies)
@@ -85,9 +75,7 @@ def test_what_an_answer_depends_on_is_asked_anew(tmp_path: Path, how: dict[str, 
     assert len(again.asked) == 3
 
 
-def test_a_damaged_file_of_replies_is_set_aside_and_the_run_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_damaged_file_of_replies_is_set_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "replies.sqlite").write_text("not a database, and long enough to be looked at as one")
     assert [row.item_id for row in written(tmp_path)] == ["n", "s", "e"]
     assert "replies.sqlite.corrupt-1" in capsys.readouterr().err
@@ -108,7 +96,7 @@ def test_the_mistral_text_is_exact_and_never_wrapped_twice() -> None:
 
 
 def test_a_prompt_that_does_not_fit_spoils_no_other() -> None:
-    long = FreeItem("l", "Why " * 500 + "?", "short_text", "so")
+    long = schema.FreeItem("l", "Why " * 500 + "?", "short_text", "so")
     rows = written(None, Model(longest=500), [*ITEMS, long])
     assert {r.item_id: r.error for r in rows} == {"n": None, "s": None, "e": None, "l": "prompt_too_long"}
     (grade,) = grade_answers([long], rows[-1:], FreeSettings())
@@ -116,7 +104,9 @@ def test_a_prompt_that_does_not_fit_spoils_no_other() -> None:
 
 
 def test_nuggets_are_graded_where_an_item_has_them() -> None:
-    item = replace(ITEMS[2], nuggets=(Nugget("a", "Drops fall."), Nugget("b", "Clouds hold them.")))
+    item = replace(
+        ITEMS[2], nuggets=(schema.Nugget("a", "Drops fall."), schema.Nugget("b", "Clouds hold them."))
+    )
     rows = written(None, items=[item])
     (found,) = grade_answers([item], rows, FreeSettings(), ScriptedJudge(['["support", "not_support"]']))
     assert (found.kind, found.score) == ("nuggets", 0.5)
@@ -127,7 +117,7 @@ def test_nuggets_are_graded_where_an_item_has_them() -> None:
 
 @pytest.mark.parametrize("text", ["The answer is 8", "The answer is 9!", "Let us count them", ""])
 def test_an_answer_that_was_cut_off_is_unscored_also_where_it_is_already_right(text: str) -> None:
-    row = AnswerRow("n", "m", text, finish_reason="length")
+    row = schema.AnswerRow("n", "m", text, finish_reason="length")
     found = grade_answer(ITEMS[0], row, FreeSettings(), ScriptedJudge([]))
     assert (found.status, found.score, found.reason) == ("truncated", None, "cut_off")
 
@@ -153,7 +143,7 @@ def by_rules(path: Path) -> tuple[int, int]:
     for item in load(Source(path=str(path), skip_bad=True), UNGUARDED).items:
         free = convert_item(item)
         for i, option in enumerate(() if free.excluded_reason else free.options):
-            score = grade_answer(free, AnswerRow(free.id, "m", option), rules).score
+            score = grade_answer(free, schema.AnswerRow(free.id, "m", option), rules).score
             (keys if i == free.correct else others).append(score)
     assert len(others) >= len(keys) > 0
     return sum(score != 1 for score in keys), sum(score == 1 for score in others)
@@ -171,39 +161,41 @@ def test_the_rules_call_every_real_key_right_and_no_other_option(data: Path, nam
 
 
 def test_grades_read_back_from_json() -> None:
-    attempt = Attempt(0, "p", "r", None, "stop", {"total_tokens": 5})
-    trace = JudgeTrace("judge", "grader/mcq@2.0", "d", (attempt,), ("correct", None), 0.5, False)
-    grade = GradeResult(
+    attempt = schema.Attempt(0, "p", "r", None, "stop", {"total_tokens": 5})
+    trace = schema.JudgeTrace("judge", "grader/mcq@2.0", "d", (attempt,), ("correct", None), 0.5, False)
+    grade = schema.GradeResult(
         "i", "m", "nuggets", "nuggets/1", "scored", 1.0, "correct", "judge", "judge", "so", "so", ("f",), None, None,
-        None, trace, (NuggetGrade("n", "vital", "support"),), {"vital": 1.0}, "g",
+        None, trace, (schema.NuggetGrade("n", "vital", "support"),), {"vital": 1.0}, "g",
     )  # fmt: skip
     told = json.loads(json.dumps(grade.json()))
-    assert grade_from(told | {"answer": "so"}) == grade
-    assert told["schema"] == SCHEMA
+    assert schema.grade_from(told | {"answer": "so"}) == grade
+    assert told["schema"] == schema.SCHEMA
     with refuses("not-a-grade"):
-        grade_from(told | {"schema": "other"})
+        schema.grade_from(told | {"schema": "other"})
     for bad in ({"status": "poem"}, {"judge": {"model": "secret words"}}):
         with refuses("invalid-grade", hidden="secret"):
-            grade_from(told | bad)
+            schema.grade_from(told | bad)
 
 
 def test_a_repr_holds_no_text() -> None:
-    item = FreeItem("i", "Secret?", "short_text", "hidden", nuggets=(Nugget("n", "Hidden fact."),))
+    item = schema.FreeItem(
+        "i", "Secret?", "short_text", "hidden", nuggets=(schema.Nugget("n", "Hidden fact."),)
+    )
     texts = {"extracted": "hidden", "reference": "hidden"}
-    grade = GradeResult("i", "m", "short_text", "g", "scored", 1.0, "correct", "equal", **texts)  # type: ignore[arg-type]
-    assert "idden" not in repr((item, item.nuggets[0], AnswerRow("i", "m", "hidden"), grade))
+    grade = schema.GradeResult("i", "m", "short_text", "g", "scored", 1.0, "correct", "equal", **texts)  # type: ignore[arg-type]
+    assert "idden" not in repr((item, item.nuggets[0], schema.AnswerRow("i", "m", "hidden"), grade))
 
 
 @pytest.mark.parametrize(("name", "question"), [("", "q"), ("i", " ")])
 def test_an_item_without_an_id_or_question_is_refused(name: str, question: str) -> None:
     with refuses("empty-id-or-question"):
-        FreeItem(name, question, "numeric", "1")
+        schema.FreeItem(name, question, "numeric", "1")
 
 
 @pytest.mark.parametrize(("status", "score"), [("grader_error", 0.0), ("scored", None)])
 def test_an_unscored_grade_has_no_score(status: Any, score: float | None) -> None:
     with refuses("score-against-status"):
-        GradeResult("i", "m", "numeric", "g", status, score, None, "r")
+        schema.GradeResult("i", "m", "numeric", "g", status, score, None, "r")
 
 
 def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path: Path) -> None:

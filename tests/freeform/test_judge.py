@@ -18,7 +18,7 @@ from robustify.pipeline.config import parse
 from robustify.pipeline.free_settings import FreeSettings, JudgeSettings
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings
 from tests.freeform.scripted import graded as graded_one
-from tests.support.cases import cases, fields, refuses
+from tests.support.cases import Fields, cases, fields, refuses
 from tests.support.fake_logs import jsonl
 from tests.support.serving import Answer, serving
 
@@ -32,9 +32,7 @@ def graded(judge: Any, answer: str = "the powerhouse", **how: Any) -> Any:
 
 
 @pytest.mark.parametrize(("given", "expected"), cases("free", "judge_graded"))
-def test_rules_a_judge_and_votes_decide_or_leave_no_score(
-    given: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def test_rules_a_judge_and_votes_decide_or_leave_no_score(given: Fields, expected: Fields) -> None:
     how = {"kind": "mcq", "answer": "the powerhouse", **given}
     judge, kind, answer = ScriptedJudge(how.pop("replies")), how.pop("kind"), how.pop("answer")
     known = (answer, OPTIONS, 0) if kind == "mcq" else ("x", "y z")
@@ -69,9 +67,7 @@ def test_a_numeric_judge_is_told_the_tolerance_as_it_was_meant() -> None:
 
 
 @pytest.mark.parametrize(("replies", "labels"), cases("free", "judge_labels"))
-def test_labels_that_are_certain_are_kept_and_the_list_is_asked_for_again(
-    replies: list[Any], labels: list[str | None]
-) -> None:
+def test_certain_labels_are_kept_and_the_list_is_asked_again(replies: list[Any], labels: list[Any]) -> None:
     judge = ScriptedJudge(replies)
     asked = ask_labels(judge, [TURN], 2, settings())
     assert [*asked.labels] == labels
@@ -108,10 +104,10 @@ class Server:
     """Answers with what the test put into `script`: a status, a body, and headers if there are any."""
 
     script: ClassVar[list[tuple[Any, ...]]] = []
-    seen: ClassVar[list[tuple[str | None, dict[str, Any]]]] = []
+    seen: ClassVar[list[tuple[str | None, Fields]]] = []
 
     @classmethod
-    def answer(cls, path: str, body: dict[str, Any], headers: dict[str, str]) -> Answer:
+    def answer(cls, path: str, body: Fields, headers: Fields) -> Answer:
         cls.seen.append((headers.get("authorization"), body))
         return Answer(*cls.script.pop(0))
 
@@ -123,7 +119,7 @@ def server() -> Iterator[str]:
         yield f"{address}/v1"
 
 
-def chat(text: str | None, finish: str = "stop", **more: Any) -> tuple[int, dict[str, Any]]:
+def chat(text: str | None, finish: str = "stop", **more: Any) -> tuple[int, Fields]:
     message = {"role": "assistant", "content": text, **more}
     return 200, {"choices": [{"message": message, "finish_reason": finish}], "usage": {"total_tokens": 7}}
 
@@ -182,8 +178,8 @@ def test_a_failing_server_is_an_error_of_the_grader(server: str, status: int, bo
     [(401, {}, "401"), (404, {}, "404"), (307, {"Location": "http://127.0.0.1:1/elsewhere"}, "307"),
      (429, {"Retry-After": "3600"}, "3600 s .*60 minutes")],
 )  # fmt: skip
-def test_a_server_that_will_not_answer_for_long_stops_the_run(
-    server: str, status: int, headers: dict[str, str], says: str
+def test_a_server_that_will_not_answer_stops_the_run(
+    server: str, status: int, headers: Fields, says: str
 ) -> None:
     Server.script = [(status, {}, headers)]
     with pytest.raises(ModelError, match=says):
@@ -197,7 +193,7 @@ def test_a_server_that_will_not_answer_for_long_stops_the_run(
      ("https://h/v1", {"api_key_env": "ROBUSTIFY_API_KEY"}, "forbidden-api-key"),
      ("http://127.0.0.1/v1", {"api_key_env": "ROBUSTIFY_NO_API_KEY"}, "missing-api-key")],
 )  # fmt: skip
-def test_an_address_or_key_that_cannot_be_used_is_refused(url: str, how: dict[str, Any], code: str) -> None:
+def test_an_address_or_key_that_cannot_be_used_is_refused(url: str, how: Fields, code: str) -> None:
     with refuses(code):
         http(url, **how)
 
@@ -206,9 +202,7 @@ def test_an_address_or_key_that_cannot_be_used_is_refused(url: str, how: dict[st
     ("name", "value"),
     [("base_url", "file:///etc/hostname"), ("base_url", "http://me:secret@h/v1"), ("api_key_env", "sk-secret")],
 )  # fmt: skip
-def test_an_address_or_a_name_that_is_none_is_refused_before_any_model_is_asked(
-    name: str, value: str
-) -> None:
+def test_no_address_or_name_is_refused_before_a_model_is_asked(name: str, value: str) -> None:
     free = {"judge": {"model": "m", "base_url": "http://h/v1", name: value}}
     with refuses("invalid-setting", hidden="secret") as error:
         parse({"name": "n", "sensitivity": "public", "data": ["d.csv"], "free": free}, "c.yaml")
@@ -241,8 +235,6 @@ def test_a_judge_sees_the_solved_cases_of_its_own_template_before_the_case(tmp_p
     [({"template": "grader/mcq", "reply": "x"}, "missing-variable"), ({"template": "grader/mcq"}, "not-an-example"),
      ({"template": "grader/poem", "reply": "x"}, "unknown-template")],
 )  # fmt: skip
-def test_a_solved_case_that_does_not_fit_is_refused_before_a_model_is_asked(
-    row: dict[str, str], code: str, tmp_path: Path
-) -> None:
+def test_an_unfit_solved_case_is_refused_before_any_model(row: Fields, code: str, tmp_path: Path) -> None:
     with refuses(code):
         require_free(FreeSettings(examples=str(jsonl(tmp_path / "solved.jsonl", [row]))), [])

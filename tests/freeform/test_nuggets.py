@@ -9,7 +9,7 @@ from robustify.base.errors import UsageError
 from robustify.freeform.grade.graders import grade_nuggets, score_nuggets
 from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 from tests.freeform.scripted import ScriptedJudge, settings
-from tests.support.cases import cases, fields
+from tests.support.cases import Fields, cases, fields
 
 S, P, N = "support", "partial_support", "not_support"
 FACTS = (
@@ -55,9 +55,7 @@ def test_nuggets_are_asked_in_batches_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(("given", "expected"), cases("free", "nuggets_graded"))
-def test_labels_votes_and_missing_labels_make_a_grade(
-    given: dict[str, Any], expected: dict[str, Any]
-) -> None:
+def test_labels_votes_and_missing_labels_make_a_grade(given: Fields, expected: Fields) -> None:
     found, judge = grade(**given)
     of_nuggets = {"labels": [n.label for n in found.nuggets], "errors": [n.error_type for n in found.nuggets]}
     of_nuggets |= {"vital": (found.nugget_scores or {}).get("vital")}
@@ -71,6 +69,6 @@ def test_labels_votes_and_missing_labels_make_a_grade(
     [{"batch_size": 0}, {"nugget_score": "most"}, {"format_type": "toml"},
      {"nugget_template": "nugget/legacy@1.0", "format_type": "csv"}],
 )  # fmt: skip
-def test_misuse_is_refused(bad: dict[str, Any]) -> None:
+def test_misuse_is_refused(bad: Fields) -> None:
     with pytest.raises((UsageError, ValidationError)):
         grade([], **bad)

@@ -14,11 +14,11 @@ from bench.freeform import Case, ours
 from bench.freeform import cases as hard_cases
 from robustify.freeform.grade.numbers import parse_unit, read_quantity
 from tests.freeform.scripted import grade_explanation, grade_mcq, grade_numeric
-from tests.support.cases import cases, fields, refuses
+from tests.support.cases import Fields, cases, fields, refuses
 from tests.support.cost import costs_at_most
 
 ORGANELLES = ("the mitochondria", "the nucleus", "the ribosome", "the nucleus membrane")
-CHOICES: dict[str, dict[str, Any]] = {
+CHOICES: dict[str, Fields] = {
     "hidden": {"options": ORGANELLES, "correct": 0, "aliases": ("powerhouse",)},
     "shown": {"options": ("stone", "green", "loud"), "correct": 1, "shown": True},
 }
@@ -50,7 +50,7 @@ def test_a_number_gets_this_grade(
 
 @pytest.mark.parametrize(("answer", "reference", "how", "expected"), cases("free", "numbers_with_settings"))
 def test_tolerances_units_and_rivals_decide(
-    answer: str, reference: str, how: dict[str, Any], expected: dict[str, Any]
+    answer: str, reference: str, how: Fields, expected: Fields
 ) -> None:
     assert fields(grade_numeric(answer, reference, **how), expected) == expected
 
@@ -58,7 +58,7 @@ def test_tolerances_units_and_rivals_decide(
 @pytest.mark.parametrize(
     "bad", [{"rel_tol": -1}, {"abs_tol": float("nan")}, {"rel_tol": float("inf")}, {"mode": "always"}]
 )
-def test_a_tolerance_or_mode_that_is_none_is_misuse(bad: dict[str, Any]) -> None:
+def test_a_tolerance_or_mode_that_is_none_is_misuse(bad: Fields) -> None:
     with pytest.raises(ValidationError):
         grade_numeric("1", "1", **bad)
     with refuses("mode-needs-judge"):
@@ -74,15 +74,15 @@ def test_a_number_is_read_back_in_every_notation(value: Decimal) -> None:
 
 @pytest.mark.parametrize(("choice", "answer", "expected"), cases("free", "choices"))
 def test_an_answer_names_an_option_or_is_left_undecided(
-    choice: str | list[str], answer: str, expected: dict[str, Any]
+    choice: str | list[str], answer: str, expected: Fields
 ) -> None:
     how = CHOICES[choice] if isinstance(choice, str) else {"options": choice, "correct": 0}
     assert fields(grade_mcq(answer, **how), expected) == expected
 
 
 @pytest.mark.parametrize(("answer", "reference", "expected"), cases("free", "explanations"))
-def test_an_explanation_is_right_by_rule_only_when_its_words_are_equal(
-    answer: str, reference: str, expected: dict[str, Any]
+def test_an_explanation_is_right_only_if_its_words_are_equal(
+    answer: str, reference: str, expected: Fields
 ) -> None:
     assert fields(grade_explanation(answer, reference), expected) == expected
 

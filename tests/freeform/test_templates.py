@@ -18,7 +18,7 @@ from robustify.items.prompt_templates import (
     template_named,
 )
 from robustify.pipeline.free_settings import FORMAT_TYPES
-from tests.support.cases import refuses
+from tests.support.cases import Fields, refuses
 
 
 def render(template_id: str, **variables: object) -> list[Message]:
@@ -34,9 +34,7 @@ DOCUMENTED = [
 
 
 @pytest.mark.parametrize(("template_id", "values", "digest"), DOCUMENTED)
-def test_the_documented_prompts_stand_word_for_word(
-    template_id: str, values: dict[str, str], digest: str
-) -> None:
+def test_documented_prompts_stand_word_for_word(template_id: str, values: Fields, digest: str) -> None:
     # The digests are of the prompts that were typed from prompts_documentation.md and compared here.
     assert prompt_sha256(render(template_id, **values)).startswith(digest)
 

@@ -10,6 +10,8 @@ import yaml
 
 from robustify.base.errors import RobustifyError, notice_code
 
+Fields = dict[str, Any]
+Texts = tuple[str, ...]
 CASES = Path(__file__).parents[1] / "data" / "cases"
 
 
