@@ -34,9 +34,11 @@ def pools(extra: int = 3, n: int = N) -> tuple[Pool, ...]:
 def knows(prefers: str = "") -> FakeScorer:
     """A model that picks the key, except in one item, where it prefers another text."""
     right, other = finds("right"), finds(prefers or "right")
-    return FakeScorer(
-        lambda one: (other if f"number {SECOND}?" in one.context and prefers else right)(one), prefers or "m"
-    )
+
+    def taste(request: Any) -> float:
+        return (other if f"number {SECOND}?" in request.context and prefers else right)(request)
+
+    return FakeScorer(taste, prefers or "m")
 
 
 def asked_of(scorers: Sequence[FakeScorer], some: Sequence[Pool]) -> Answers:
@@ -78,11 +80,8 @@ def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:
     some = pools()
     found = checked(some, asked_of([knows(), FakeScorer(finds("extra"), "weak")], some))[1]
     assert found.voices == ("m",)
-    assert (found.prefers_key["m"].value, found.prefers_key["weak"].value, found.prefers_key["m"].n) == (
-        1.0,
-        0.0,
-        N,
-    )
+    rates = [(rate.value, rate.n) for rate in map(found.prefers_key.__getitem__, ("m", "weak"))]
+    assert rates == [(1.0, N), (0.0, N)]
     few = pools(n=3)
     assert checked(few, asked_of([knows()], few))[1].voices == ()
 
@@ -118,9 +117,8 @@ def test_answers_of_a_run_check_the_options_that_it_showed_and_picks_are_enough(
 def test_another_version_of_an_item_says_nothing() -> None:
     some = pools()
     other = [Item(pool.item.id, pool.item.stem, ("a", "b"), 0) for pool in some]
-    answers = Answers.of(
-        ask(plan(other, candidate_checks.asking_with_question("letter")), FakeScorer(finds("a"), "m"))
-    )
+    planned = plan(other, candidate_checks.asking_with_question("letter"))
+    answers = Answers.of(ask(planned, FakeScorer(finds("a"), "m")))
     assert np.isnan(np.concatenate(ratios(candidate_checks.find_second_keys(some, other, answers)[0]))).all()
 
 

@@ -28,9 +28,7 @@ def _read(path: Path, text: str, columns: Any) -> tuple[list[list[list[str]]], d
 
 
 @pytest.mark.parametrize(("name", "text", "columns", "first"), cases("composing", "candidates_read"))
-def test_candidates_are_read_in_every_form(
-    tmp_path: Path, name: str, text: str, columns: Any, first: Any
-) -> None:
+def test_files_of_any_form_are_read(tmp_path: Path, name: str, text: str, columns: Any, first: Any) -> None:
     assert _read(tmp_path / name, text, columns)[0] == [first, [], []]
 
 

@@ -23,6 +23,7 @@ from robustify.pipeline import encoder
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load, notes
 from tests.composing.test_writers import chat
+from tests.support.cases import Texts
 from tests.support.fake_logs import jsonl, sheet
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.page_text import text_of_page
@@ -64,9 +65,8 @@ def _write(path: Path, items: Sequence[Item]) -> Path:
         with path.open("w", newline="") as file:
             csv.writer(file).writerows(rows)
         return path
-    return jsonl(
-        path, [{"id": i.id, "stem": i.stem, "choices": i.choices, "key": i.key, "topic": ""} for i in items]
-    )
+    fields = ("id", "stem", "choices", "key", "topic")
+    return jsonl(path, [{name: getattr(item, name) for name in fields} for item in items])
 
 
 def _mend(data: Path, out: Path, *more: object, fails: int = 0, code: str = "") -> Any:
@@ -115,10 +115,8 @@ def test_requests_are_filled_and_read_back_by_the_same_command(quick: None, tmp_
     keys = [key for _, key, _ in _texts(tmp_path / "second" / "composed.csv")]
     assert keys == [item.choices[0] for item in _items(40)]
     lines = map(json.loads, (first / "requests.jsonl").read_text().splitlines())
-    filled = [
-        {**row, "candidates": ["ivy", "rye", "tea"][at == 0 :], "writer": "ana"}
-        for at, row in enumerate(lines)
-    ]
+    ana = ["ivy", "rye", "tea"]
+    filled = [{**row, "candidates": ana[at == 0 :], "writer": "ana"} for at, row in enumerate(lines)]
     more = jsonl(tmp_path / "filled.jsonl", filled)
     third = _mend(data, tmp_path / "third", "--pool", more, "--people", "ana")
     (reader,) = third["proof"]["readers"].values()
@@ -150,7 +148,7 @@ def test_items_without_candidates_or_bound_to_their_order_stay(quick: None, tmp_
      (("--as-typed",), [], ["Hot sand", "Ice and snow", "warm soup", "“Tea”."])],
 )  # fmt: skip
 def test_typography_is_made_alike_unless_it_is_kept(
-    quick: None, tmp_path: Path, how: tuple[str, ...], retyped: list[str], texts: list[str]
+    quick: None, tmp_path: Path, how: Texts, retyped: list[str], texts: list[str]
 ) -> None:
     item = Item("q", "Which one is cold?", ("Ice and snow", "“Tea”.", "warm soup", "Hot sand"), 0)
     data = _write(tmp_path / "a.jsonl", [item])
@@ -290,12 +288,9 @@ def test_nothing_is_asked_before_price_and_models_are_known(quick: None, data: P
     assert (asked, (tmp_path / "o").exists()) == ([], False)
 
 
-def test_a_model_that_sees_the_question_sets_second_keys_aside(
-    quick: None, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pool = jsonl(
-        tmp_path / "pool.jsonl", [{"id": f"q{at}", "candidates": [f"right too {at}"]} for at in range(N)]
-    )
+def test_a_model_sets_second_keys_aside(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = [{"id": f"q{at}", "candidates": [f"right too {at}"]} for at in range(N)]
+    pool = jsonl(tmp_path / "pool.jsonl", offered)
     keys = [item.choices[0] for item in _items(N)]
 
     def taste(request: Any) -> float:
@@ -308,6 +303,7 @@ def test_a_model_that_sees_the_question_sets_second_keys_aside(
 
     monkeypatch.setattr(candidate_checks, "open_scorer", opened)
     monkeypatch.setattr(candidate_checks, "check_model", lambda *_: {})
+    monkeypatch.setattr(composed_set, "choose_distractors", _first)
     tree = _mend(data, tmp_path / "o", "--pool", pool, "-m", "m=openai:http://127.0.0.1:9/v1")
     assert tree["set_aside"] == {"second_key": 1}
     check = tree["consulted"]["checks"][0]

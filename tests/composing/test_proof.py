@@ -12,7 +12,7 @@ from robustify.items.item import Item
 from robustify.judging.summary.model_parts import Gain
 from robustify.report.printing import markdown
 
-THINGS = (
+THINGS = [
     "kettle",
     "lantern",
     "barrel",
@@ -23,7 +23,7 @@ THINGS = (
     "saddle",
     "shovel",
     "mirror",
-)
+]
 NEEDS = (
     "warm sand", "clean oil", "dry straw", "cold water", "soft wool", "fresh paint", "thin wire", "loose gravel",
 )  # fmt: skip
@@ -112,18 +112,15 @@ def test_the_encoder_reads_and_audits_and_models_that_saw_the_question_are_reade
         return np.array([known[text] / np.linalg.norm(known[text]) for text in texts])
 
     items, right = _items(120), np.ones(120)
-    found = prove(
-        {BEFORE: items, AFTER: items}, {"meaning": True}, vectors, {BEFORE: right * 0.5, AFTER: right}
-    )
+    knows = {BEFORE: right * 0.5, AFTER: right}
+    found = prove({BEFORE: items, AFTER: items}, {"meaning": True}, vectors, knows)
     assert [one.name for one in found.auditors] == ["meaning"]
     assert [one.name.split()[0] for one in found.readers] == ["words", "meaning", "models"]
     # Models find all keys, and before, half of them.
     assert found.plausible == "failed"
 
 
-def test_in_a_large_set_auditors_that_took_part_see_one_version(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_in_a_large_set_auditors_that_took_part_see_one_version(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robustify.composing.proof.MOST_ENCODED", 59)
     words, characters = _proof(_items(60), _items(60)).auditors
     assert ({*words.gain}, {*characters.gain}) == ({AFTER}, {BEFORE, AFTER})

@@ -18,9 +18,8 @@ from tests.support.fake_logs import jsonl, sheet
 def pools(n: int = 3) -> tuple[Pool, ...]:
     texts = [(f"Which of these is number {at}?", (f"right {at}", f"own {at}")) for at in range(n)]
     items = [Item(f"i{at}", *both, 0) for at, both in enumerate(texts)]
-    return make_pools(
-        items, [[Candidate(f"{new} {at}", "gpt") for new in ("=new", "last")] for at in range(n)]
-    )
+    offered = [[Candidate(f"=new {at}", "gpt"), Candidate(f"last {at}", "gpt")] for at in range(n)]
+    return make_pools(items, offered)
 
 
 def new(n: int) -> list[tuple[Candidate, ...]]:

@@ -12,6 +12,7 @@ from robustify.freeform.llm_judge.judges import Call, Completion, JudgeCallError
 from robustify.freeform.schema import AnswerRow, FreeItem
 from robustify.items.prompt_templates import Message
 from robustify.pipeline.free_settings import FreeSettings
+from tests.support.cases import Fields
 
 SHOWN = "Which of these is a colour?\n(A) stone\n(B) green\n(C) loud"
 _ROWS = (
@@ -19,7 +20,7 @@ _ROWS = (
     (2, "numeric", "motion", "How far is 5 m and 3 m?", "8"),
     (3, "explanation", "light", "Why is grass green?", "It reflects green."),
 )
-QUESTIONS: list[dict[str, Any]] = [
+QUESTIONS: list[Fields] = [
     dict(zip(("id", "type", "topic", "question", "answer"), row, strict=True)) for row in _ROWS
 ]
 QUESTIONS[1]["unit"] = "m"
@@ -53,15 +54,13 @@ class ScriptedJudge:
                 return Completion(reply, finish_reason="stop")
 
 
-def settings(how: dict[str, Any] | None = None, **free: Any) -> FreeSettings:
+def settings(how: Fields | None = None, **free: Any) -> FreeSettings:
     """Settings of free response; `how` are those of the judge."""
     judge = {"model": "scripted", "base_url": "http://127.0.0.1:9/v1", **how} if how else None
     return FreeSettings.model_validate({**free, "judge": judge})
 
 
-def graded(
-    item: FreeItem, answer: str, judge: Any = None, how: dict[str, Any] | None = None, **rules: Any
-) -> Any:
+def graded(item: FreeItem, answer: str, judge: Any = None, how: Fields | None = None, **rules: Any) -> Any:
     """The grade of one answer of the model "m"."""
     return grade_answer(item, AnswerRow(item.id, "m", answer), settings(how, **rules), judge)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from robustify.cli.free import free
 from robustify.freeform.schema import GradeResult, grade_from
 from robustify.items.prompt_templates import every_template
 from robustify.items.views import VIEWS, names, template
-from robustify.pipeline.free_settings import FORMAT_TYPES
+from robustify.pipeline.free_settings import FORMAT_TYPES, FreeSettings, JudgeSettings
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.jsonl import read_jsonl
 from robustify.reading.loaders import Source, load
@@ -23,6 +24,7 @@ from tests.support.fake_logs import jsonl
 
 S, N = "support", "not_support"
 Args = tuple[Any, ...]
+Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +66,7 @@ def test_rules_grade_alone_and_too_many_unscored_exit_with_7(rows: Args, tmp_pat
     assert run(*rows, "-o", out, "--max-unscored", "0.5", "--json").stdout.count("\n") == 1
 
 
-def test_an_unread_judge_is_named(
-    rows: Args, tmp_path: Path, judge: Args, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unread_judge_is_named(rows: Args, tmp_path: Path, judge: Args, monkeypatch: Patch) -> None:
     monkeypatch.setattr("tests.freeform.stub_server.reply", lambda _: "hm")
     told = run(*rows, *judge, "-o", tmp_path, fails=7, code="too-many-unscored")
     assert "format_error: 1" in str(told.exception)
@@ -83,10 +83,8 @@ def test_questions_are_graded_by_the_three_graders(rows: Args, tmp_path: Path, j
     }  # fmt: skip
     # The rules' own verdict stands beside the judge's; a lone letter is an answer.
     assert [g.det_verdict for g in found] == ["incorrect", "correct", None, "correct", "correct", "correct"]
-    right = {
-        name: [part["accuracy"]["value"] for part in one["kinds"].values()]
-        for name, one in told["models"].items()
-    }
+    kinds = {name: one["kinds"].values() for name, one in told["models"].items()}
+    right = {name: [part["accuracy"]["value"] for part in parts] for name, parts in kinds.items()}
     assert right == {"Base": [0, 1, 0], "Tuned": [1, 1, 1]}
     run(*command, "--rubric", "poem@v1.0", fails=2, code="invalid-setting")
     five = json.loads(run(*command, "--rubric", "explanation@v1.1").stdout)["models"]["Tuned"]
@@ -146,7 +144,7 @@ def test_a_judge_is_asked_once_and_not_its_own_answers(rows: Args, tmp_path: Pat
      (["--config", "ABSENT"], "file-not-readable", "absent"),
      (["--judge", "file:///x://y", "--judge-model", "m"], "invalid-setting", "http://HOST")],
 )  # fmt: skip
-def test_misuse_exits_with_its_code_and_no_text(
+def test_misuse_exits_with_2_and_no_text(
     rows: Args, tmp_path: Path, words: Args, code: str, names: str
 ) -> None:
     (tmp_path / "c.yaml").write_text("free: {judge: {model: stone, votes: 2}}\n")
@@ -173,9 +171,7 @@ ROW = {"query": "Why?", "passage": "Clouds cool. Hot.", "nuggets": ["Clouds cool
 
 
 @pytest.mark.parametrize("template", ["legacy@1.0", "optimized"])
-def test_passages_are_labelled_scored_and_reported_in_one_command(
-    tmp_path: Path, judge: Args, template: str
-) -> None:
+def test_passages_are_labelled_and_scored_in_one_command(tmp_path: Path, judge: Args, template: str) -> None:
     rows = jsonl(tmp_path / "rows.jsonl", [ROW, ROW | {"nuggets": []}])
     labels = {"item_id": "row1", "annotator": "ann", "labels": {"row1/n1": S, "row1/n2": N}}
     (block := tmp_path / "free.yaml").write_text("free: {language: de, judge: {model: x}}\n")
@@ -253,3 +249,32 @@ def test_both_commands_take_the_six_formats_and_refuse_another(command: str) -> 
         assert run("templates", "nugget/optimized", "--example", "--format-type", written).stdout
     legacy = ("templates", "nugget/legacy@1.0", "--example", "--format-type", "xml")
     assert "markdown" in str(run(*legacy, fails=2, code="unsupported-format").exception)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "freeform.md"
+FILE_BLOCK = re.compile(r"```(?:json|text) (\S+)\n(.*?)```", re.S)
+COMMAND = re.compile(r"```console\n\$ robustify free (.*?)\n(.*?)```", re.S)
+
+
+def test_every_command_and_every_setting_is_named() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert all(f"free {name}" in text for name in free.commands)
+    assert all(f"`{name}`" in text for name in (*FreeSettings.model_fields, *JudgeSettings.model_fields))
+
+
+def test_the_commands_of_the_page_print_what_stands_there(tmp_path: Path, monkeypatch: Patch) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILE_BLOCK.findall(text):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    with serving() as url:
+
+        def printed(found: "re.Match[str]") -> str:
+            words = [word.replace("http://127.0.0.1:8000/v1", url) for word in shlex.split(found[1])]
+            return f"```console\n$ robustify free {found[1]}\n{run(*words).stdout.rstrip()}\n```"
+
+        assert len(COMMAND.findall(text)) >= 2
+        assert COMMAND.sub(printed, text) == text
+    shown = json.loads(re.findall(r"```json\n(.*?)\n```", text)[0])
+    lines = map(json.loads, Path("graded", "free.jsonl").read_text("utf-8").splitlines())
+    assert any(shown.items() <= line.items() for line in lines)

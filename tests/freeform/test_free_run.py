@@ -41,9 +41,11 @@ def made_items() -> list[Item]:
     """Of the first half every key says so in its own text; two stems cannot be asked without choices."""
     stems = [f"What colour has box number {i}?" for i in range(N)]
     stems[5] = stems[17] = "Which of the following is a colour?"
-    own = [
-        [f"{c} right" if i < N // 2 and j == i % 4 else c for j, c in enumerate(COLOURS)] for i in range(N)
-    ]
+
+    def option(i: int, j: int) -> str:
+        return f"{COLOURS[j]} right" if i < N // 2 and j == i % 4 else COLOURS[j]
+
+    own = [[option(i, j) for j in range(4)] for i in range(N)]
     return [Item(f"q{i:02d}", stem, tuple(own[i]), i % 4, "boxes") for i, stem in enumerate(stems)]
 
 
@@ -89,9 +91,8 @@ def run_of(folder: Path, free: str | None) -> Run:
         "name: boxes\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
         f"limits: {{min_kept: 1}}\nscreen: {{criterion: unanimous}}\n{block}"
     )
-    return steps.robustify(
-        configs.load(folder / "boxes.yaml", wings().adapters), folder / "out", folder / "cache", wings()
-    )
+    config = configs.load(folder / "boxes.yaml", wings().adapters)
+    return steps.robustify(config, folder / "out", folder / "cache", wings())
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +132,8 @@ def test_the_forecast_counts_what_is_asked_in_words(rules_alone: Run, tmp_path: 
     told, source = {}, rules_alone.folder.parent
     for block in ("", "free: {models: [one], limit: 5}\n"):
         (source / "told.yaml").write_text((source / "boxes.yaml").read_text().partition("free:")[0] + block)
-        found = steps.foretold(
-            configs.load(source / "told.yaml", wings().adapters), tmp_path / "new", source / "cache", wings()
-        )
+        config = configs.load(source / "told.yaml", wings().adapters)
+        found = steps.foretold(config, tmp_path / "new", source / "cache", wings())
         told[block] = {need.model: need.requests for need in found.needs}
     before, after = told.values()
     assert {name: after[name] - before[name] for name in after} == {"one": 5, "two": 0}
@@ -192,9 +192,8 @@ def test_a_judge_decides_the_rest_and_is_asked_once(tmp_path: Path) -> None:
 def test_judging_and_printing_again_keep_the_grades_to_the_byte(rules_alone: Run, tmp_path: Path) -> None:
     before = files(rules_alone.folder)
     assert files(steps.rejudge(rules_alone, {}, rules_alone.folder).folder) == before
-    other = steps.rejudge(
-        open_run(rules_alone.folder, GUARD), {"screen.criterion": "majority"}, tmp_path / "other"
-    )
+    opened = open_run(rules_alone.folder, GUARD)
+    other = steps.rejudge(opened, {"screen.criterion": "majority"}, tmp_path / "other")
     assert entry(other)["all"] == entry(rules_alone)["all"]
 
 
@@ -264,12 +263,9 @@ def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("lost", ["pint", "json_repair"])
-def test_a_missing_package_is_named_before_a_model_is_asked(
-    lost: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        "robustify.reading.reply_structures.find_spec", lambda name: None if name == lost else name
-    )
+def test_a_missing_package_is_named_before_a_model_is_asked(lost: str, monkeypatch: Any) -> None:
+    name = "robustify.reading.reply_structures.find_spec"
+    monkeypatch.setattr(name, lambda name: None if name == lost else name)
     require_packages.cache_clear()
     try:
         with refuses("missing-package") as error:

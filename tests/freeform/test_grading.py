@@ -65,9 +65,14 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(rest.asked) == 2
 
 
-@pytest.mark.parametrize(
-    "how", [{"max_tokens": 9}, {"language": "de"}, {"template": "answer/mistral_instruct"}]
-)
+CHANGES: list[dict[str, Any]] = [
+    {"max_tokens": 9},
+    {"language": "de"},
+    {"template": "answer/mistral_instruct"},
+]
+
+
+@pytest.mark.parametrize("how", CHANGES)
 def test_what_an_answer_depends_on_is_asked_anew(tmp_path: Path, how: dict[str, Any]) -> None:
     written(tmp_path)
     again = Model()
@@ -104,9 +109,8 @@ def test_a_prompt_that_does_not_fit_spoils_no_other() -> None:
 
 
 def test_nuggets_are_graded_where_an_item_has_them() -> None:
-    item = replace(
-        ITEMS[2], nuggets=(schema.Nugget("a", "Drops fall."), schema.Nugget("b", "Clouds hold them."))
-    )
+    facts = (schema.Nugget("a", "Drops fall."), schema.Nugget("b", "Clouds hold them."))
+    item = replace(ITEMS[2], nuggets=facts)
     rows = written(None, items=[item])
     (found,) = grade_answers([item], rows, FreeSettings(), ScriptedJudge(['["support", "not_support"]']))
     assert (found.kind, found.score) == ("nuggets", 0.5)

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import ValidationError
 
-from robustify.base.errors import ModelError
+from robustify.base.errors import ModelError, UsageError
 from robustify.freeform.free_run import require_free
+from robustify.freeform.grade.graders import grade_nuggets, score_nuggets
 from robustify.freeform.llm_judge.judges import CachedJudge, Call, HttpJudge, JudgeCallError, ask_labels
-from robustify.freeform.schema import FreeItem, Nugget
+from robustify.freeform.schema import FreeItem, Nugget, NuggetGrade
 from robustify.items.prompt_templates import Message, prompt_sha256
 from robustify.models.replies import Replies, reply_key
 from robustify.pipeline.config import parse
@@ -178,9 +179,7 @@ def test_a_failing_server_is_an_error_of_the_grader(server: str, status: int, bo
     [(401, {}, "401"), (404, {}, "404"), (307, {"Location": "http://127.0.0.1:1/elsewhere"}, "307"),
      (429, {"Retry-After": "3600"}, "3600 s .*60 minutes")],
 )  # fmt: skip
-def test_a_server_that_will_not_answer_stops_the_run(
-    server: str, status: int, headers: Fields, says: str
-) -> None:
+def test_a_server_that_refuses_stops_the_run(server: str, status: int, headers: Fields, says: str) -> None:
     Server.script = [(status, {}, headers)]
     with pytest.raises(ModelError, match=says):
         graded(http(server))
@@ -238,3 +237,66 @@ def test_a_judge_sees_the_solved_cases_of_its_own_template_before_the_case(tmp_p
 def test_an_unfit_solved_case_is_refused_before_any_model(row: Fields, code: str, tmp_path: Path) -> None:
     with refuses(code):
         require_free(FreeSettings(examples=str(jsonl(tmp_path / "solved.jsonl", [row]))), [])
+
+
+S, P, N = "support", "partial_support", "not_support"
+RAIN = (
+    Nugget("a", "Rain falls from clouds."), Nugget("b", "Clouds hold drops of water."),
+    Nugget("c", "Rain is wet.", "okay"), Nugget("d", "Rain feeds rivers.", "okay"),
+)  # fmt: skip
+
+
+def grade_facts(
+    replies: list[Any], answer: str = "Clouds rain.", facts: tuple[int, int] = (0, 4), how: Any = None, **rules: Any
+) -> tuple[Any, ScriptedJudge]:  # fmt: skip
+    judge = ScriptedJudge(replies)
+    item = FreeItem("i", "Why does it rain?", "explanation", "r", nuggets=RAIN[slice(*facts)])
+    return grade_nuggets(item, answer, judge, settings(how, **rules), "m"), judge
+
+
+@pytest.mark.parametrize(("labels", "values"), cases("free", "nuggets_scores"))
+def test_scores_of_two_vital_and_two_okay_nuggets(labels: list[str | None], values: list[Any]) -> None:
+    labelled = [NuggetGrade(n.id, n.importance, label) for n, label in zip(RAIN, labels, strict=True)]
+    scores = score_nuggets(labelled).values()
+    assert [score["value"] for score in scores] == pytest.approx(values)
+    for score in scores:
+        assert score["lower"] <= score["upper"]
+        assert (score["lower"] == score["upper"]) == (score["value"] is not None)
+
+
+def test_an_answer_is_graded_by_its_facts() -> None:
+    found, judge = grade_facts(['["support", "partial_support", "not_support", "support"]'])
+    assert (found.kind, found.status, found.score, found.verdict) == ("nuggets", "scored", 0.75, "partial")
+    assert [n.label for n in found.nuggets] == [S, P, N, S]
+    assert found.nugget_scores["all"]["value"] == pytest.approx(0.625)
+    assert found.judge.template_id == "nugget/optimized@2.0"
+    shown = judge.asked[0][-1].content
+    assert "1. Rain falls from clouds." in shown
+    assert "Clouds rain." in shown
+
+
+def test_nuggets_are_asked_in_batches_in_their_order() -> None:
+    found, judge = grade_facts(['["support", "not_support", "support"]', '["partial_support"]'], batch_size=3)
+    assert [n.label for n in found.nuggets] == [S, N, S, P]
+    assert len(judge.asked) == 2
+    assert "1. Rain feeds rivers." in judge.asked[1][-1].content
+
+
+@pytest.mark.parametrize(("given", "expected"), cases("free", "nuggets_graded"))
+def test_labels_votes_and_missing_labels_make_a_grade(given: Fields, expected: Fields) -> None:
+    found, judge = grade_facts(**given)
+    of_nuggets = {"labels": [n.label for n in found.nuggets], "errors": [n.error_type for n in found.nuggets]}
+    of_nuggets |= {"vital": (found.nugget_scores or {}).get("vital")}
+    named = {name: of_nuggets[name] for name in expected.keys() & of_nuggets.keys()}
+    assert fields(found, expected.keys() - named.keys()) | named == expected
+    assert len(judge.asked) == len(given["replies"])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"batch_size": 0}, {"nugget_score": "most"}, {"format_type": "toml"},
+     {"nugget_template": "nugget/legacy@1.0", "format_type": "csv"}],
+)  # fmt: skip
+def test_misuse_of_nuggets_is_refused(bad: Fields) -> None:
+    with pytest.raises((UsageError, ValidationError)):
+        grade_facts([], **bad)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.freeform.grade.text_rules import MOST
-from robustify.freeform.llm_judge import verdicts
+from robustify.freeform.llm_judge.verdicts import SUPPORT, LabelParse, parse_score, parse_verdict
+from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format as parse_labels
 from robustify.judging.stats.intervals import majority_vote
 from robustify.pipeline.free_settings import FORMAT_TYPES
 from robustify.reading.marks.reply_parts import split_reasoning
@@ -18,11 +19,11 @@ from tests.support.cost import costs_at_most
 
 READERS: dict[str, tuple[int, Callable[..., list[Any]]]] = {
     "labels_reasoning": (1, lambda text: [(split := split_reasoning(text)).text, split.unterminated]),
-    "labels_labels": (2, lambda reply, n: [*verdicts.parse_labels_multi_format(reply, n)]),
-    "labels_options": (3, lambda reply, n, how: [*verdicts.parse_labels_multi_format(reply, n, **how)][::3]),
-    "labels_scores": (2, lambda reply, scale: [*verdicts.parse_score(reply, scale=scale)]),
-    "labels_verdicts": (1, lambda reply: [*verdicts.parse_verdict(reply)]),
-    "labels_mended": (1, lambda reply: [verdicts.parse_verdict(reply).value]),
+    "labels_labels": (2, lambda reply, n: [*parse_labels(reply, n)]),
+    "labels_options": (3, lambda reply, n, how: [*parse_labels(reply, n, **how)][::3]),
+    "labels_scores": (2, lambda reply, scale: [*parse_score(reply, scale=scale)]),
+    "labels_verdicts": (1, lambda reply: [*parse_verdict(reply)]),
+    "labels_mended": (1, lambda reply: [parse_verdict(reply).value]),
     "labels_votes": (1, lambda votes: [*majority_vote(votes)][::2]),
 }
 """Number of arguments in the rows of each table, and what is read from them."""
@@ -36,30 +37,28 @@ def test_a_reply_is_read_as_the_table_says(table: str, row: tuple[Any, ...]) -> 
 
 def test_misuse_is_refused() -> None:
     with refuses("too-few-labels"):
-        verdicts.parse_labels_multi_format("x", 0)
+        parse_labels("x", 0)
     with refuses("unknown-format"):
-        verdicts.parse_labels_multi_format("x", 1, format_type="toml")
+        parse_labels("x", 1, format_type="toml")
     with refuses("unknown-scale"):
-        verdicts.parse_score("1", scale="ten")
+        parse_score("1", scale="ten")
 
 
 @pytest.mark.parametrize("reply", ["Score: 0", "0", "I think so.\nScore: 0."])
 def test_a_score_outside_an_object_may_have_been_cut_off(reply: str) -> None:
-    assert verdicts.parse_score(reply, scale="five", finish_reason="length") == verdicts.Reading(
-        None, "truncation"
-    )
-    assert verdicts.parse_score(reply, scale="five", finish_reason="stop").value == 0.0
-    assert verdicts.parse_score("I compare the two", finish_reason="length").error_type == "truncation"
+    assert parse_score(reply, scale="five", finish_reason="length") == (None, "truncation")
+    assert parse_score(reply, scale="five", finish_reason="stop").value == 0.0
+    assert parse_score("I compare the two", finish_reason="length").error_type == "truncation"
 
 
 @pytest.mark.parametrize("fence", ["", "```json\n"])
 def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(fence: str) -> None:
     own = f'{fence}{{"verdict": "incorrect"}}\n' + ("```\n" if fence else "")
-    assert verdicts.parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.') == (
+    assert parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.') == (
         None,
         "ambiguous",
     )
-    assert verdicts.parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').value == "correct"
+    assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').value == "correct"
 
 
 HOSTILE = {
@@ -80,11 +79,11 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_anything_takes_bounded_time(name: str) -> None:
     for read in (
-        partial(verdicts.parse_labels_multi_format, HOSTILE[name], 3),
-        partial(verdicts.parse_score, HOSTILE[name]),
+        partial(parse_labels, HOSTILE[name], 3),
+        partial(parse_score, HOSTILE[name]),
     ):
         found: Any = costs_at_most(200, read)
-        value = found.labels if isinstance(found, verdicts.LabelParse) else found.value
+        value = found.labels if isinstance(found, LabelParse) else found.value
         assert found.error_type is not None or value is not None
 
 
@@ -94,11 +93,11 @@ PIECES = [*'[]{}"\\,:<>/-*|\n 10é', "support", "not_", "think", "label", "score
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=40).map("".join))
 def test_no_text_raises_and_no_label_is_made_up(reply: str) -> None:
-    found = verdicts.parse_labels_multi_format(reply, 2)
+    found = parse_labels(reply, 2)
     assert found.labels is None or len(found.labels) == 2
-    assert all(label in (None, *verdicts.SUPPORT) for label in found.labels or [])
+    assert all(label in (None, *SUPPORT) for label in found.labels or [])
     assert found.error_type is not None or (None not in (found.labels or [None]) and found.count == 2)
-    verdicts.parse_score(reply)
+    parse_score(reply)
 
 
 SIX = {
@@ -113,7 +112,7 @@ SIX = {
 
 @pytest.mark.parametrize("form", FORMAT_TYPES)
 def test_each_format_is_read_and_a_broken_reply_has_a_type(form: str) -> None:
-    read = partial(verdicts.parse_labels_multi_format, format_type=form)
+    read = partial(parse_labels, format_type=form)
     reply = "<think>[not_support]</think>I compare.\n\n" + SIX[form]
     assert read(reply, 2)[::3] == (["support", "not_support"], None)
     assert read(reply, 3).error_type in ("count_mismatch", "missing_index")

@@ -91,10 +91,8 @@ def test_rows_of_a_restricted_set_come_in_by_its_adapter_alone(tmp_path: Path, m
 
 def test_passages_of_one_query_belong_together(tmp_path: Path) -> None:
     tea = {"qid": "q2", "query": "What is tea?"}
-    hot, leaves = (
-        {"text": "Tea is hot.", "importance": "okay"},
-        {"text": "Tea has leaves.", "importance": "vital"},
-    )
+    hot = {"text": "Tea is hot.", "importance": "okay"}
+    leaves = {"text": "Tea has leaves.", "importance": "vital"}
     rows = [
         {**NUGGETS, "query": "Why does it rain?"}, {**tea, "passage": "Leaves in water.", "nuggets": [leaves, hot]},
         {**tea, "passage": "Hot.", "nuggets": ["Tea is hot."]}, {**NUGGETS, "nuggets": []},
@@ -113,16 +111,15 @@ def test_two_models_answer_one_query(tmp_path: Path) -> None:
     assert [item.id for item in found.items] == ["q"]
     assert [(a.item_id, a.model) for a in found.answers] == [("q", "a"), ("q", "b")]
     with refuses("conflicting-rows"):
-        questions.read_nugget_rows(
-            jsonl(tmp_path / "rows.jsonl", [rows[0], {**rows[1], "nuggets": ["another"]}]), GUARD
-        )
+        rows[1] = {**rows[1], "nuggets": ["another"]}
+        questions.read_nugget_rows(jsonl(tmp_path / "rows.jsonl", rows), GUARD)
 
 
 READERS = {"item": (questions.read_items, QUESTIONS[1]), "nuggets": (questions.read_nugget_rows, NUGGETS)}
 
 
 @pytest.mark.parametrize(("kind", "change", "code", "names"), cases("free", "rows_refused"))
-def test_a_row_that_does_not_fit_is_refused_by_its_line(
+def test_an_unfit_row_is_refused_by_its_line(
     tmp_path: Path, kind: str, change: Fields, code: str, names: str
 ) -> None:
     read, row = READERS[kind]

@@ -8,15 +8,8 @@ import pytest
 import yaml
 
 from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
-from robustify.items.prompt_templates import (
-    Message,
-    every_template,
-    pack_text,
-    prompt_sha256,
-    read_pack,
-    rendered,
-    template_named,
-)
+from robustify.items import prompt_templates as packs
+from robustify.items.prompt_templates import Message, every_template, rendered, template_named
 from robustify.pipeline.free_settings import FORMAT_TYPES
 from tests.support.cases import Fields, refuses
 
@@ -36,7 +29,7 @@ DOCUMENTED = [
 @pytest.mark.parametrize(("template_id", "values", "digest"), DOCUMENTED)
 def test_documented_prompts_stand_word_for_word(template_id: str, values: Fields, digest: str) -> None:
     # The digests are of the prompts that were typed from prompts_documentation.md and compared here.
-    assert prompt_sha256(render(template_id, **values)).startswith(digest)
+    assert packs.prompt_sha256(render(template_id, **values)).startswith(digest)
 
 
 VALUES = {
@@ -141,7 +134,7 @@ def test_a_changed_template_is_refused(tmp_path: Path) -> None:
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, template_id: str) -> None:
     for folder in (pack(tmp_path / "mine", id=template_id), tmp_path / "absent"):
         with refuses("invalid-manifest"):
-            read_pack(folder, "mine:")
+            packs.read_pack(folder, "mine:")
 
 
 def test_a_template_cannot_read_out_of_its_pack(tmp_path: Path) -> None:
@@ -149,9 +142,9 @@ def test_a_template_cannot_read_out_of_its_pack(tmp_path: Path) -> None:
     folder = pack(tmp_path / "mine")
     for name in ("../secret.j2", "/etc/hostname"):
         with refuses("file-outside-pack"):
-            pack_text(folder, name)
+            packs.pack_text(folder, name)
     (folder / "short.j2").write_text("{% block user %}{% include '../secret.j2' %}{% endblock %}")
-    (template,) = read_pack(folder, "mine:")
+    (template,) = packs.read_pack(folder, "mine:")
     with refuses("unrenderable-template"):
         rendered(template, {"question": "Why?"})
 
