@@ -25,7 +25,7 @@ SECRET = "zanzibar"
 def taken(folder: Path, patch: pytest.MonkeyPatch, free: dict[str, Any]) -> Judgement:
     """How the run of the mock set with this block was judged."""
     seen: list[Judgement] = []
-    real, opened = steps.judged, restricted_run.Stub
+    real, opened = steps.judge_input, restricted_run.Stub
 
     def judged(*words: Any) -> Judgement:
         seen.append(real(*words))
@@ -35,7 +35,7 @@ def taken(folder: Path, patch: pytest.MonkeyPatch, free: dict[str, Any]) -> Judg
         return [f"I think of {SECRET}" for _ in prompts]
 
     patch.setattr(opened, "write", write, raising=False)
-    patch.setattr(steps, "judged", judged)
+    patch.setattr(steps, "judge_input", judged)
     out = restricted_run.prepare(folder, patch, N)
     restricted_run.run(folder, out / "run", restricted_run.config(free=free))
     return seen[0]
