@@ -76,30 +76,7 @@ def load_many(
     """
     if not sources:
         raise UsageError("no benchmark file was given. Name at least one.", code="no-file-given")
-    bases = Counter(map(_base, sources))
-    read: list[_Part | UncertainBaseError] = []
-    faults: list[Notice] = []
-    names = [
-        base if bases[base := _base(source)] == 1 else f"{_distinction(source)}-{base}" for source in sources
-    ]
-    for source, base in zip(sources, names, strict=True):
-        try:
-            read.append(_part(source, base, guard))
-        except UncertainBaseError as error:  # noqa: PERF203
-            read.append(error)
-        except DataError as error:
-            faults += error.notices
-    sure = [part for part in read if isinstance(part, _Part) and _counts_from_0(part)]
-    parts: list[_Part] = []
-    for part, source, base in zip(read, sources, names, strict=False):
-        if isinstance(part, _Part):
-            parts.append(part)
-        elif sure and not faults and (again := _counted_alike(source, base, sure, guard)):
-            parts.append(again)
-        else:
-            faults += part.notices
-    if faults:
-        raise DataError(*faults)
+    parts = _read_parts(sources, guard)
     single = len(parts) == 1
     packed, lines = packed_items(), array("q")
     files = tuple(part.path.name for part in parts for _ in part.lines)
@@ -127,6 +104,35 @@ def load_many(
     )
     guard.require_ordinary(bench, sources, adapter, names)
     return bench
+
+
+def _read_parts(sources: Sequence[Source], guard: Guard) -> list[_Part]:
+    """Read all files. Raise `DataError` with the faults of all of them."""
+    bases = Counter(map(_base, sources))
+    prefixes = [
+        base if bases[base := _base(source)] == 1 else f"{_distinction(source)}-{base}" for source in sources
+    ]
+    read: list[_Part | UncertainBaseError] = []
+    faults: list[Notice] = []
+    for source, prefix in zip(sources, prefixes, strict=True):
+        try:
+            read.append(_part(source, prefix, guard))
+        except UncertainBaseError as error:  # noqa: PERF203
+            read.append(error)
+        except DataError as error:
+            faults += error.notices
+    sure = [part for part in read if isinstance(part, _Part) and _counts_from_0(part)]
+    parts: list[_Part] = []
+    for part, source, prefix in zip(read, sources, prefixes, strict=False):
+        if isinstance(part, _Part):
+            parts.append(part)
+        elif sure and not faults and (again := _counted_alike(source, prefix, sure, guard)):
+            parts.append(again)
+        else:
+            faults += part.notices
+    if faults:
+        raise DataError(*faults)
+    return parts
 
 
 def _require_unique_ids(items: Sequence[Item], files: Sequence[str], lines: Sequence[int]) -> None:

@@ -10,8 +10,8 @@ A file passes these tables in order. In each, the first entry that fits decides,
 6. how the keys of the file name options: `answer_keys.py`
 7. reasons to refuse the file as a whole: `CHECKS` in `file_checks.py`
 
-To let a file be read in a new way, add a name, a layout, a form, or a rule there. If several columns could each be a part,
-the file is refused, and nothing is guessed. Examples of columns, and the parts that they hold:
+To let a file be read in a new way, add a name, a layout, a form, or a rule there, and a case to `tests/data/cases/reading`.
+If several columns could each be a part, the file is refused, and nothing is guessed. Examples of columns, and their parts:
 
     question, A, B, C, D, answer                    -> stem: question  choices: A,B,C,D  key: answer
     Question, Options, Correct Answer, Answer       -> stem: Question  choices: Options  key: Correct Answer

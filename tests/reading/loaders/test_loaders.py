@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from string import ascii_uppercase
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -179,6 +180,14 @@ def test_files_of_one_quiz_count_as_those_of_them_that_show_a_0(tmp_path: Path) 
     for alone in (("a.jsonl",), ("a.jsonl", "c.jsonl")):
         with made.refused(*["uncertain-key-base"] * len(alone)):
             many(tmp_path, {name: files[name] for name in alone})
+
+
+def test_the_guard_sees_the_set_with_its_adapter_and_names(tmp_path: Path) -> None:
+    guard = Mock()
+    (tmp_path / "a.jsonl").write_text(lines([{**LISTED, "answer": 1}]), "utf-8")
+    source = Source(path=str(tmp_path / "a.jsonl"))
+    loaded = load_many([source], guard, adapter="made-up", names=["lamps"])
+    guard.require_ordinary.assert_called_once_with(loaded, [source], "made-up", ["lamps"])
 
 
 def test_the_place_of_a_chosen_reply_tells_nothing(read: Read) -> None:
