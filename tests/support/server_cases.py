@@ -18,6 +18,7 @@ from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.protocols import NO_LETTER, Logprob
 from tests.support.openai_stub import Manner, Stub, Toy, model, scored, stub
+from tests.support.readers import READERS, Fix, n_probes
 
 FILE = Path(__file__).parents[1] / "data" / "cases" / "servers.yaml"
 CASES: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
@@ -34,6 +35,12 @@ MIXED = [
     *(Request("Question: the secret cat\nAnswer:", f" {t}") for t in ("blue", "blue mat", "red", "12 21")),
     *(Request("A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
 ]
+PASSAGE = "A passage of many words goes on and on. " * 40
+THINGS = [
+    Request(f"Which thing is number {n}?\nA. blue {n}\nB. red\nC. green {n}\nAnswer:", f" {letter}")
+    for n in range(12)
+    for letter in "ABC"
+]
 LETTERED = [request for number in range(16) for request in lettered(number)]
 REQUESTS: dict[str, list[Request]] = {
     "mixed": MIXED,
@@ -44,6 +51,11 @@ REQUESTS: dict[str, list[Request]] = {
     "a dense one": [*lettered(98, "x" * 2000 + " "), *lettered(7, ". , " * 70)],
     "a mat": [Request("the secret cat", " is a mat")],
     "a few": [*LETTERED[-9:], Request("The secret cat", " is blue mat")],
+    "things": THINGS,
+    "things and a passage": [
+        *THINGS,
+        *(Request(f"{PASSAGE}\nA. up\nB. down\nC. left\nAnswer:", f" {letter}") for letter in "ABC"),
+    ],
     "across": [MIXED[0], Request("the secret", "ive cat")],
     **{f"of {n}": lettered(1, "x " * (n // 2)) for n in range(300, 900, 100)},
 }  # fmt: skip
@@ -66,7 +78,6 @@ class Noisy(Toy):
 
 
 BRAINS: dict[str, Callable[[], Toy]] = {"toy": Toy, "cut": Cut, "noisy": Noisy, "other": lambda: Toy(seed=1)}
-Fix = Callable[[dict[str, Any], dict[str, Any], int], None]
 
 
 def counting(count: Callable[[dict[str, Any], int], int | None]) -> Fix:
@@ -142,6 +153,7 @@ FIXES: dict[str, Callable[..., Fix]] = {
     "masked in the prompt": masked_in_prompt,
     "doubled": lambda: listing(doubling),
     "unfinished": unfinished,
+    **READERS,
 }
 
 
@@ -224,6 +236,8 @@ def outcome(name: str, home: Path) -> dict[str, Any]:
         with Cache(home) as cache:
             kept = cache.info()["rows"]
         out |= {"sent": server.completions, "items": n_of_items(server), "kept": kept}
+        if n := n_probes(server):
+            out["probes"] = n
         if not out["codes"]:
             assert_right(found, reference(kind, requests, settings.get("samples"))[0], row.get("off", 1e-6))
         elif row.get("resumes", True):
