@@ -3,7 +3,8 @@
 `contents` is the text of `file`, and `rows` are its JSON lines. A recipe is `harness` with `boxes` (number of items and of
 options), and `picks`, `scores`, or `replies` in the order of the items. `with` are arguments of the maker. `set` has
 values by dotted path for all rows, and `set_in` for one row by its number, where `*` is every member and `$drop` removes
-one. `for` has values of a variable, each of which gives a case. In texts, $stem, $options, and so on are those of the item.
+one. `printed`, `scored`, and `requests` change the scores. `for` has values of a variable, each of which gives a case. In
+texts, $stem, $options, and so on are those of the item.
 
 `expect` names what must come of it. Without `error` and `faults`, there must be none. `notes` are codes that must be there,
 `no_notes` codes that must not, and `counts` the last number in the note with a code.
@@ -83,12 +84,16 @@ def _put(tree: Any, path: str, value: Any) -> None:
             tree[key] = value
 
 
-def _rescore(row: Any, printed: str | None, scored: Any) -> None:
-    """Change how the scores of a row are printed, and the texts that were scored."""
-    if printed:
+def _rescore(row: Any) -> None:
+    """Change how the scores of a row are printed, the texts that were scored, or all requests."""
+    if printed := row.pop("printed", None):
         row["resps"] = row["filtered_resps"] = [[printed.format(pair[0])] for (pair,) in row["resps"]]
-    for mark, request in zip(scored or (), row["arguments"].values() if scored else (), strict=True):
-        request["arg_1"] = f" {mark}"
+    if scored := row.pop("scored", None):
+        for mark, request in zip(scored, row["arguments"].values(), strict=True):
+            request["arg_1"] = f" {mark}"
+    if requests := row.pop("requests", None):
+        row["arguments"] = [["Q", f" {text}"] for text in requests["choices"]]
+        row["resps"] = [[[str(-1.0 - place), "False"]] for place in range(len(requests["choices"]))]
 
 
 def _names(item: Item, at: int) -> dict[str, Any]:
@@ -133,7 +138,8 @@ def write_log(case: Case, folder: Path) -> Path:
     for number, (names, row) in enumerate(pairs, start=1):
         for place, value in {**case.get("set", {}), **case.get("set_in", {}).get(number, {})}.items():
             _put(row, place, _substituted(value, names))
-        _rescore(row, row.pop("printed", None), row.pop("scored", None))
+        if case["harness"] == "lm-eval":
+            _rescore(row)
     rows = [row for _, row in pairs]
     if "results" in case:
         results(path.parent, DATE, "boxes", **case["results"])
@@ -166,7 +172,7 @@ class Outcome:
             self.gathered, self.table = gathered, gathered.answers.table.to_pydict()
             self.notes += gathered.notes
 
-    def of(self, name: str, expected: Any) -> Any:
+    def part(self, name: str, expected: Any) -> Any:
         """Return what a name in `expect` is about."""
         codes = {notice_code(note) for note in self.notes}
         replies, items = (self.log.replies if self.log else ()), (self.gathered and self.gathered.items) or ()
@@ -219,7 +225,7 @@ def missed(case: Case, folder: Path) -> dict[str, tuple[Any, Any]]:
     outcome = Outcome(case, folder)
     expected = {"error": None, "faults": {}, **case["expect"]}
     seen = {
-        name: outcome.of(name, value)
+        name: outcome.part(name, value)
         for name, value in expected.items()
         if value is not None or name == "error"
     }

@@ -8,13 +8,7 @@ import pytest
 from robustify.reading.logs import LogOptions, read_log
 from robustify.reading.logs.log import LoggedItem
 from robustify.reading.logs.shown import VIEW_RULES, Prompt, PromptEvidence, parts_shown
-from tests.support.fake_logs import (
-    boxes,
-    jsonl,
-    written_row,
-)
-
-FULL, BLIND, TEXT_ONLY = "full", "choices_only", "choices_only_text"
+from tests.support.fake_logs import boxes, jsonl, written_row
 
 
 def test_a_passage_and_a_filled_blank_are_found() -> None:
@@ -24,9 +18,6 @@ def test_a_passage_and_a_filled_blank_are_found() -> None:
     assert (seen.question, seen.passage, seen.n_options) == (True, False, 1)
     seen = parts_shown(Prompt(item, (f"{passage.upper()}  Options: fox, hen",), ("",)))
     assert (seen.question, seen.passage, seen.n_options) == (False, True, 2)
-
-
-# ---- scores ----
 
 
 @pytest.mark.parametrize(
