@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import tracemalloc
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from robustify.items.item import Item
 from robustify.judging.text_overlap import BREAK, Hit, Overlap, SearchedFile, overlap, search_words
 from robustify.judging.text_overlap import contamination as judge_contamination
-from tests.support.cases import cases, refuses
+from tests.support.cases import refuses
 from tests.support.trees import in_trees
 
 LONG = Item(
@@ -91,7 +90,19 @@ def test_the_key_and_the_options_are_found_where_they_follow_the_stem(tmp_path: 
     assert within(tmp_path, row) == {"long": ("stem", "choices")}
 
 
-@pytest.mark.parametrize("text", chain.from_iterable(cases("judging", "texts_with_a_short_item")))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "How many legs has a spider? Eight",
+        "Q. How many legs has a spider? Answer: eight",
+        "How many legs has a spider?\nA. six\nB. eight\nC. ten",
+        "How many legs has a spider?,six,eight,ten,1",
+        '{"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
+        '{"q": {"stem": "How many legs has a spider?", "choices": [{"text": "six", "label": "A"}, '
+        '{"text": "eight", "label": "B"}, {"text": "ten", "label": "C"}]}}',
+        'As JSON: {"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
+    ],
+)
 def test_a_short_stem_counts_with_its_key_or_its_options(tmp_path: Path, text: str) -> None:
     found = overlap(ITEMS, [put(tmp_path, text)])
     assert found.found == {"short"}
