@@ -61,7 +61,7 @@ class CrossFit:
         if len(incomplete) and self.reachable.shape != self.mask.shape:
             self.reachable = np.full(self.mask.shape, np.nan)
         for j in range(mask.shape[1]) if len(incomplete) else ():
-            preference = alone(mask[incomplete], j)
+            preference = single_preference(mask[incomplete], j)
             changed = {
                 name: part[incomplete] + missing.get(name, np.zeros(len(rows)))[incomplete, None] * preference
                 for name, part in parts.items()
@@ -147,7 +147,7 @@ def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
     return np.where(c < 1, (w - c) / np.maximum((1 - c) * np.maximum(w, _LEAST), 1e-300), 0.0)
 
 
-def alone(mask: Bools, j: int) -> Floats:
+def single_preference(mask: Bools, j: int) -> Floats:
     """Return the standardized preferences of a voter that prefers option j and is indifferent to the others (n, K)."""
     k = np.maximum(mask.sum(axis=1, keepdims=True), 2)
     preference = np.where(np.arange(mask.shape[1]) == j, np.sqrt(k - 1), -1 / np.sqrt(k - 1))
@@ -173,7 +173,7 @@ def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools)
     logits, mask = mean_logits(fits)[incomplete], fits[0].mask[incomplete]
     out = np.full(fits[0].mask.shape, np.nan)
     for j in range(mask.shape[1]):
-        changed = log_probabilities(logits + missing[incomplete, None] * alone(mask, j), mask)
+        changed = log_probabilities(logits + missing[incomplete, None] * single_preference(mask, j), mask)
         reached = np.zeros(len(out), dtype=bool)
         probable = [np.broadcast_to(fit.reachable, out.shape)[:, j] for fit in fits]
         reached[incomplete] = mask[:, j] & (top_options(changed)[0] == j)

@@ -29,11 +29,11 @@ _ANYTHING = 1e6
 
 @dataclass(frozen=True)
 class _Preferences:
-    """One voter's preferences among the options in one mode. `middle` (n, K) has mean 0 within the item, or is 0 if
+    """One voter's preferences among the options in one mode. `centred_values` (n, K) has mean 0 within the item, or is 0 if
     unanswered. Its deviation is typically `scale`, and at most `largest` times that, among `k` (n,) options. `bare` is
     true if no answer has scores."""
 
-    middle: Floats
+    centred_values: Floats
     k: Ints
     largest: float
     scale: float
@@ -44,18 +44,18 @@ class _Preferences:
 
     def values(self, rows: slice | Ints = _EVERY) -> Floats:
         """Return the preferences on some items, scaled to deviation 1 for each item (r, K). Without spread, they are 0."""
-        middle = self.middle[rows]
-        deviation = _deviation(middle, self.k[rows])
+        centred_values = self.centred_values[rows]
+        deviation = _deviation(centred_values, self.k[rows])
         varies = deviation > ROUNDING
-        return middle * (varies / np.where(varies, deviation, 1.0))[:, None]
+        return centred_values * (varies / np.where(varies, deviation, 1.0))[:, None]
 
     def graded(self, rows: Ints) -> Floats:
         """Return the preferences on some items, divided by a scale that is the same for all items (r, K)."""
-        return self.middle[rows] / self.scale
+        return self.centred_values[rows] / self.scale
 
 
-def _deviation(middle: Floats, k: Ints) -> Floats:
-    return np.asarray(np.sqrt((middle**2).sum(axis=1) / np.maximum(k, 1)))
+def _deviation(centred_values: Floats, k: Ints) -> Floats:
+    return np.asarray(np.sqrt((centred_values**2).sum(axis=1) / np.maximum(k, 1)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,15 +105,18 @@ class VoterPreferences:
         template, voters = who_votes(self._answers, rules)
         values: dict[str, MeanPreference] = {}
         missing: dict[str, Silence] = {}
-        every: list[_Preferences] = []
+        read_voters: list[_Preferences] = []
         modes: tuple[Mode, ...] = ("text", "letter")
         for mode in modes:
-            own = mode == rules.mode
-            by = template if own else first_template(self._answers, VIEW_OF[mode], voters)
-            if by is None:
+            is_own = mode == rules.mode
+            asked_template = template if is_own else first_template(self._answers, VIEW_OF[mode], voters)
+            if asked_template is None:
                 continue
-            in_mode = [self._of(mode, name, by, rules.norm if own else "chars") for name in voters]
-            in_mode = [voter for voter in in_mode if own or voter.was_asked.any()]
+            in_mode = [
+                self._read_voter(mode, name, asked_template, rules.norm if is_own else "chars")
+                for name in voters
+            ]
+            in_mode = [voter for voter in in_mode if is_own or voter.was_asked.any()]
             answered = [voter.answered.any() for voter in in_mode]
             if any(answered):
                 name, largest = f"{mode} votes", max(voter.largest for voter in in_mode)
@@ -121,12 +124,12 @@ class VoterPreferences:
                 values[name + GRADED] = MeanPreference(in_mode, _Preferences.graded)
                 missing[name] = partial(_silence, in_mode, 1.0, silent=not all(answered))
                 missing[name + GRADED] = partial(_silence, in_mode, largest, silent=not all(answered))
-            every += in_mode
+            read_voters += in_mode
         complete = np.ones(len(self._index), dtype=bool)
-        for voter in every:
+        for voter in read_voters:
             complete &= voter.answered
-        placed = any(voter.placed for voter in every)
-        heard = [voter for voter in every if voter.answered.any()]
+        placed = any(voter.placed for voter in read_voters)
+        heard = [voter for voter in read_voters if voter.answered.any()]
         selection, key = 1.0, np.maximum(self._index.key, 0)
         is_keyed = (self._index.key >= 0) & (self._index.k > 0)
         if not all((voter.answered | ~voter.was_asked | ~is_keyed).all() for voter in heard):
@@ -137,7 +140,7 @@ class VoterPreferences:
             selection = _reading_ratio(*(np.stack(parts, axis=1) for parts in (was_asked, was_read, right)))
         return MeanPreferences(values, missing, complete, placed, selection, heard)
 
-    def _of(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Preferences:
+    def _read_voter(self, mode: Mode, name: str, template: str, norm: TextNorm) -> _Preferences:
         asking = mode, name, template, norm
         if asking not in self._read:
             block = self._answers.block(VIEW_OF[mode], name, template)
