@@ -6,7 +6,7 @@ import sys
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
     # `python -m` puts the current folder first, whose json.py is not Python's.
     _own, _here = os.path.realpath(f"{__file__}/../.."), os.path.realpath(sys.path[0] or "/")
-    sys.path[:] = [one for one in sys.path if _own == _here or os.path.realpath(one or "/") != _here]
+    sys.path[:] = [folder for folder in sys.path if _own == _here or os.path.realpath(folder or "/") != _here]
 
 from robustify import cli
 

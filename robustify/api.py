@@ -118,8 +118,8 @@ class Audit:
         for score in report_tree(self.run.summary)["scores"]:
             row = {"model": score["model"], "kind": score["kind"]}
             for name in ("quote", "full", "cloze", "without_question", "looks"):
-                found = _flat(score[name] or {"value": None})
-                row |= {name: found["value"], f"{name}_low": found["low"], f"{name}_high": found["high"]}
+                cell = _flat(score[name] or {"value": None})
+                row |= {name: cell["value"], f"{name}_low": cell["low"], f"{name}_high": cell["high"]}
             sources = ", ".join(score["looks_sources"])
             row |= {"looks_state": score["looks_state"], "looks_sources": sources}
             rows.append({**row, "reason": score["reason"]})
@@ -128,7 +128,7 @@ class Audit:
     def _require_rows(self, name: str) -> None:
         if self.run.restricted:
             kept = "which keeps no data on single items. Use its `summary`, or open a public run."
-            raise AuthorisationError(f"{self.folder} is a restricted run, {kept}")
+            raise AuthorisationError(f"{self.folder} is a restricted run, {kept}", code="restricted-run")
         if name not in self.run.manifest["files"]:
             fault = f"{self.folder} does not contain {name}. See docs/files.md for the runs that do."
             raise DataError(fault, code="no-such-file-in-run")
@@ -231,9 +231,9 @@ def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unp
     """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
     new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
     with _in_python():
-        found = run.run if isinstance(run, Audit) else open_run(Path(run), GUARD)
+        opened = run.run if isinstance(run, Audit) else open_run(Path(run), GUARD)
         overrides, force = _settings(rule)
-        return _in(out, lambda to: steps.rejudge(found, overrides, to, force=force))
+        return _in(out, lambda to: steps.rejudge(opened, overrides, to, force=force))
 
 
 def heuristics(data: Data, *, fields: Fields | None = None) -> "pd.DataFrame":
@@ -389,8 +389,8 @@ def _rows(tree: object, name: str) -> Iterator[dict[str, Any]]:
                 yield {"field": name, **_flat({"value": value, "n": n, "ci": ci})}
             yield from _rows(more, name)
         case dict() | list():
-            for key, one in tree.items() if isinstance(tree, dict) else enumerate(tree):
-                yield from _rows(one, f"{name}.{key}".lstrip("."))
+            for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+                yield from _rows(value, f"{name}.{key}".lstrip("."))
         case bool() | int() | float() | str():
             yield {"field": name, **_flat({"value": tree})}
 

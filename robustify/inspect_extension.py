@@ -98,32 +98,34 @@ def graded() -> Scorer:
     """Score a written reply with robustify's rules. A truncated reply is undecided, whatever it says."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        found = grade(state.metadata["row"], state.output.completion, cut=_cut(state.output))
-        right, decided = found.score or 0.0, int(found.score is not None)
+        result = grade(state.metadata["row"], state.output.completion, cut=_cut(state.output))
+        right, decided = result.score or 0.0, int(result.score is not None)
         return Score(
             value=bounded(right, decided, 1),
-            answer=found.extracted,
-            explanation=found.reason,
-            metadata={"status": found.status, "verdict": found.verdict, "flags": list(found.flags)},
+            answer=result.extracted,
+            explanation=result.reason,
+            metadata={"status": result.status, "verdict": result.verdict, "flags": list(result.flags)},
         )
 
     return score
 
 
-def bounded(right: float, answered: int, asked: int) -> dict[str, str | int | float | bool | None]:
+def bounded(right: float, answered: int, n_orders: int) -> dict[str, str | int | float | bool | None]:
     """Return the metrics of one sample, which Inspect averages."""
     return {
         "accuracy": right / answered if answered else math.nan,
-        "coverage": answered / asked,
-        "low": right / asked,
-        "high": (right + asked - answered) / asked,
+        "coverage": answered / n_orders,
+        "low": right / n_orders,
+        "high": (right + n_orders - answered) / n_orders,
     }
 
 
 def _orders(state: TaskState, orders: Orders, n: int, seed: int) -> tuple[Order, ...]:
     name, k = str(state.sample_id), len(state.choices)
     if not k:
-        raise UsageError(f"Sample {name} has no choices. Expected a multiple-choice task.")
+        raise UsageError(
+            f"Sample {name} has no choices. Expected a multiple-choice task.", code="sample-without-choices"
+        )
     match orders:
         case "rotations":
             return rotations(base(name, k, seed))
@@ -132,7 +134,10 @@ def _orders(state: TaskState, orders: Orders, n: int, seed: int) -> tuple[Order,
         case "own":
             return (own(k),)
         case _:
-            raise UsageError(f"The value orders={orders} is unknown. Expected rotations, spread or own.")
+            raise UsageError(
+                f"The value orders={orders} is unknown. Expected rotations, spread or own.",
+                code="unknown-orders",
+            )
 
 
 async def _ask(state: TaskState, generate: Generate, orders: Sequence[Order]) -> TaskState:
@@ -160,10 +165,10 @@ def _only_marked_choice(state: TaskState) -> int | None:
 
 def _written(state: TaskState) -> int | None:
     """Parse the choice from the reply again, because the marks of choices are missing if a log is scored later."""
-    found = _ANSWER.findall(state.output.completion)
-    if not found or _cut(state.output):
+    letters = _ANSWER.findall(state.output.completion)
+    if not letters or _cut(state.output):
         return None
-    position = ascii_uppercase.index(found[-1].upper())
+    position = ascii_uppercase.index(letters[-1].upper())
     return position if position < len(state.choices) else None
 
 
@@ -173,5 +178,8 @@ def _cut(output: ModelOutput) -> bool:
 
 def _position(target: Target) -> int:
     if len(target.text) != 1 or target.text.upper() not in ascii_uppercase:
-        raise UsageError("The target is not a single letter. Expected the letter of one correct choice.")
+        raise UsageError(
+            "The target is not a single letter. Expected the letter of one correct choice.",
+            code="target-not-a-letter",
+        )
     return ascii_uppercase.index(target.text.upper())

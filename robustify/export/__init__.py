@@ -11,7 +11,7 @@ def exporters() -> "dict[str, Exporter[..., Any]]":
     from robustify.export import dataset, sarif, tasks
 
     data = (dataset.export_dataset, dataset.export_instruct, dataset.export_responses)
-    found: tuple[Exporter[..., Any], ...] = (
+    every: tuple[Exporter[..., Any], ...] = (
         tasks.export_lm_eval, tasks.export_inspect, *data, sarif.export_sarif,
     )  # fmt: skip
-    return {exporter.name: exporter for exporter in found}
+    return {exporter.name: exporter for exporter in every}

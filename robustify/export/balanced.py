@@ -28,7 +28,7 @@ def balanced_items(items: Sequence[Item], answers: Answers) -> tuple[list[Item],
     if columns is None:
         return None
     taken, imbalance = balanced_subset(columns)
-    chosen = [items[at] for at in np.flatnonzero(taken).tolist()]
+    chosen = [items[i] for i in np.flatnonzero(taken).tolist()]
     return (chosen, imbalance) if len(chosen) >= FEWEST else None
 
 
@@ -45,10 +45,11 @@ def cue_columns(items: Sequence[Item], answers: Answers) -> Floats | None:
         return None
     log_p = log_probabilities(scores.logits, scores.mask)
     key, k = np.array([item.key for item in items]), scores.mask.sum(axis=1)
-    at = np.arange(len(items)), key
+    of_key = np.arange(len(items)), key
     credits = credit(best(log_p, k), key), *listed_credit(items, RULES).values()
     columns = np.column_stack([
-        centred(scores.logits, scores.mask)[at], np.exp(log_p[at]) - 1 / k, scores.surface[at], scores.words[at],
+        centred(scores.logits, scores.mask)[of_key], np.exp(log_p[of_key]) - 1 / k,
+        scores.surface[of_key], scores.words[of_key],
         *(earned - 1 / k for earned in credits),
     ])  # fmt: skip
     spread = columns.std(axis=0)
@@ -65,8 +66,8 @@ def balanced_subset(columns: Floats) -> tuple[Bools, float]:
 
     n, draw = len(columns), np.random.default_rng(0)
     both_ways = np.vstack([columns.T, -columns.T])
-    found = linprog(-np.ones(n), A_ub=both_ways, b_ub=np.full(len(both_ways), MOST_OFF), bounds=(0, 1))
-    taken = np.asarray(np.asarray(found.x) > 1 - 1e-6)
+    solution = linprog(-np.ones(n), A_ub=both_ways, b_ub=np.full(len(both_ways), MOST_OFF), bounds=(0, 1))
+    taken = np.asarray(np.asarray(solution.x) > 1 - 1e-6)
     best, least = taken, float(np.abs(columns[taken].sum(axis=0)).max(initial=0.0))
     for _ in range(_TRIES):
         if least <= MOST_OFF:
@@ -76,9 +77,9 @@ def balanced_subset(columns: Floats) -> tuple[Bools, float]:
         total = columns[taken].sum(axis=0) + turned
         off = np.abs(total[:, None] + turned).max(axis=2)
         np.fill_diagonal(off, np.abs(total).max(axis=1))
-        one, two = np.unravel_index(off.argmin(), off.shape)
+        first, second = np.unravel_index(off.argmin(), off.shape)
         taken = taken.copy()
-        taken[np.unique(rows[[one, two]])] ^= True
-        if off[one, two] < least:
-            best, least = taken, float(off[one, two])
+        taken[np.unique(rows[[first, second]])] ^= True
+        if off[first, second] < least:
+            best, least = taken, float(off[first, second])
     return best, least

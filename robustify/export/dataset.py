@@ -63,7 +63,8 @@ def export_dataset(
             splits.append({"name": "balanced", "n": len(rows), "says": says})
         if not splits:
             raise DataError(
-                f"{run.folder}: all splits are empty, so there is nothing to export. Choose another run."
+                f"{run.folder}: all splits are empty, so there is nothing to export. Choose another run.",
+                code="empty-splits",
             )
         named = {"name": heading.benchmark, "state": heading.state, "signature": heading.signature}
         text = writing.ENVIRONMENT.get_template("card.md.j2").render(
@@ -126,8 +127,8 @@ def export_instruct(
 
 def mistral(instruction: str, input_: str, output: str) -> str:
     r"""Format an instruction as `[INST] instruction\n\ninput [/INST] output`. An empty input is omitted."""
-    asked = f"{instruction}\n\n{input_}" if input_ else instruction
-    return f"[INST] {asked} [/INST] {output}"
+    question = f"{instruction}\n\n{input_}" if input_ else instruction
+    return f"[INST] {question} [/INST] {output}"
 
 
 def write_instruct(
@@ -143,12 +144,15 @@ def write_instruct(
         rows = [(row["id"], row["question"].strip(), "", row["reference"]) for row in free.rows]
         says = free.says
     if not rows:
-        raise DataError(f"{heading.benchmark}: this split has no suitable item. Choose another --split.")
+        raise DataError(
+            f"{heading.benchmark}: this split has no suitable item. Choose another --split.",
+            code="no-suitable-item",
+        )
     if marked := [id_ for id_, *parts in rows if any(map(_MARKS.search, parts))]:
         raise DataError.gather([f"{i}: contains a marker of Mistral's format. Remove it." for i in marked])
     lines = [*heading.lines(f"{says} as instructions."), WARNING]
     write_text(folder / "README.md", "\n\n".join(map(in_markdown, lines)) + "\n")
-    fields = ({"id": i, "instruction": said, "input": given, "output": out} for i, said, given, out in rows)
+    fields = ({"id": i, "instruction": text, "input": given, "output": out} for i, text, given, out in rows)
     write_lines(folder / "instruct.jsonl", fields)
     write_lines(folder / "mistral.jsonl", ({"id": i, "text": mistral(*parts)} for i, *parts in rows))
 
@@ -177,18 +181,19 @@ def export_responses(run: Run, folder: Path) -> list[Path]:
     writing.refuse_restricted(run)
     run.require_unchanged("summary.json", "answers.parquet")
     answers, view = run.answers, FULL_OF[run.summary.full_mode]
-    asked = {name: first_block(answers, view, name).first() for name in models_asked(answers, view)}
-    if not asked:
+    blocks = {name: first_block(answers, view, name).first() for name in models_asked(answers, view)}
+    if not blocks:
         raise DataError(
-            f"{run.folder}: no model was asked the full question. Ask one, or import such answers."
+            f"{run.folder}: no model was asked the full question. Ask one, or import such answers.",
+            code="no-full-answers",
         )
     of_model = {
-        name: pd.Series(block.correct, [answers.items[at] for at in block.item])
-        for name, block in asked.items()
+        name: pd.Series(block.correct, [answers.items[i] for i in block.item])
+        for name, block in blocks.items()
     }
-    whole = pd.DataFrame(of_model, answers.items).dropna(how="all").T
+    credits = pd.DataFrame(of_model, answers.items).dropna(how="all").T
     # An unread answer is NaN, and a tied one has a credit between 0 and 1. Both are left out.
-    table = whole.where(whole.isin((0, 1))).astype("Int8")
+    table = credits.where(credits.isin((0, 1))).astype("Int8")
     with writing.staged(folder) as place:
         lines = (
             {"subject_id": name, "responses": row.dropna().astype(int).to_dict()} for name, row in table.iterrows()

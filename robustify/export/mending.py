@@ -38,14 +38,14 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
     """Order the options of each item by a hash of its texts and the seed. Mending the result again changes nothing."""
     trimmed = [item.trimmed() for item in items]
     plain = [item.in_plain_characters() for item in trimmed]
-    bound = tuple(at for at, item in enumerate(items) if keeps_order(item))
-    free = [at for at in range(len(items)) if at not in bound]
-    moved = dict(zip(free, place_keys([plain[at] for at in free], seed), strict=True))
+    bound = tuple(i for i, item in enumerate(items) if keeps_order(item))
+    free = [i for i in range(len(items)) if i not in bound]
+    moved = dict(zip(free, place_keys([plain[i] for i in free], seed), strict=True))
     return Mended(
-        items=tuple(moved.get(at, item) for at, item in enumerate(plain)),
+        items=tuple(moved.get(i, item) for i, item in enumerate(plain)),
         bound=bound,
-        trimmed=sum(one.choices != item.choices for one, item in zip(trimmed, items, strict=True)),
-        plain=sum(one.choices != item.choices for one, item in zip(plain, trimmed, strict=True)),
+        trimmed=sum(new.choices != item.choices for new, item in zip(trimmed, items, strict=True)),
+        plain=sum(new.choices != item.choices for new, item in zip(plain, trimmed, strict=True)),
     )
 
 
@@ -59,16 +59,16 @@ def place_keys(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
     item_hashes = unit_hashes([f"{seed}\0{item.stem}\0" + "\0".join(sorted(item.choices)) for item in items])
     n_placed: dict[int, int] = {}
     placed: dict[int, Item] = {}
-    for at in np.argsort(item_hashes, kind="stable").tolist():
-        item = items[at]
+    for position in np.argsort(item_hashes, kind="stable").tolist():
+        item = items[position]
         rank = n_placed.get(item.k, 0)
         n_placed[item.k], place = rank + 1, rank % item.k
         choice_hashes = unit_hashes([f"{seed}\0{item.stem}\0{choice}" for choice in item.choices])
         others = [
             choice for choice in np.argsort(choice_hashes, kind="stable").tolist() if choice != item.key
         ]
-        placed[at] = item.permuted([*others[:place], item.key, *others[place:]])
-    return tuple(placed[at] for at in range(len(items)))
+        placed[position] = item.permuted([*others[:place], item.key, *others[place:]])
+    return tuple(placed[i] for i in range(len(items)))
 
 
 def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None = None) -> None:
@@ -92,7 +92,8 @@ def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None
                 raise UsageError(f"-o {path.name} {kind}. {advice}", code="ending-not-supported")
         if not _reads_back(part, items):
             raise DataError(
-                f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields."
+                f"{path}: CSV would change some items. Use -o FILE.jsonl, which keeps all fields.",
+                code="csv-changes-items",
             )
         move_up(place, path.parent, path.name)
 
@@ -103,8 +104,8 @@ def _reads_back(path: Path, items: Sequence[Item]) -> bool:
         back = load(Source(path=str(path)), UNGUARDED).items
     except DataError:
         return False
-    one, two = ([(i.id, i.stem, i.choices, i.key, i.topic, i.group) for i in of] for of in (back, items))
-    return one == two
+    read, written = ([(i.id, i.stem, i.choices, i.key, i.topic, i.group) for i in of] for of in (back, items))
+    return read == written
 
 
 def _rows(items: Sequence[Item], marks: Mapping[str, str]) -> Iterator[list[str]]:

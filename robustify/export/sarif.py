@@ -53,19 +53,22 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
     if bench.sha256 != run.manifest["data"]["sha256"]:
         raise DataError(
             f"The content of {', '.join(file.name for file in data)} differs from the data that {run.folder} audited, "
-            "so findings cannot be placed on lines. Use the audited files."
+            "so findings cannot be placed on lines. Use the audited files.",
+            code="other-data",
         )
     # Files in different folders may have one name, so each is counted.
     files = [
-        file.as_posix() for file, one in zip(data, sources, strict=True) for _ in load(one, run.guard).items
+        file.as_posix()
+        for file, source in zip(data, sources, strict=True)
+        for _ in load(source, run.guard).items
     ]
     places = dict(zip((item.id for item in bench.items), zip(files, bench.lines, strict=True), strict=True))
-    found = [
+    findings = [
         Finding(rule, "warning", *places.get(item, ("", 0)), item, f"{plain(item)}: {says}")
         for rule, item, says in _flaws(run, {item.id: item for item in bench.items})
     ]
-    write_json(path, sarif_log(found, SAYS))
-    return [f"{path}: findings {len(found)}"]
+    write_json(path, sarif_log(findings, SAYS))
+    return [f"{path}: findings {len(findings)}"]
 
 
 def _flaws(run: Run, items: Mapping[str, Item]) -> Iterator[tuple[str, str, str]]:
@@ -88,25 +91,25 @@ def _flaws(run: Run, items: Mapping[str, Item]) -> Iterator[tuple[str, str, str]
 
 def sarif_log(findings: Sequence[Finding], says: Mapping[str, str]) -> dict[str, Any]:
     """Build the SARIF log of the findings. A finding on line 0 has no location. `says` describes each rule."""
-    rules = list(dict.fromkeys(one.code for one in findings))
+    rules = list(dict.fromkeys(finding.code for finding in findings))
     driver = {
         "name": "robustify",
         "version": __version__,
         "rules": [{"id": r, "shortDescription": {"text": says.get(r, r)}} for r in rules],
     }
     results = []
-    for one in findings:
+    for finding in findings:
         # A finding keeps its identity if its item moves to another line.
-        digest = hashlib.sha256(f"{one.code}\0{one.path}\0{one.item}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{finding.code}\0{finding.path}\0{finding.item}".encode()).hexdigest()
         result = {
-            "ruleId": one.code,
-            "ruleIndex": rules.index(one.code),
-            "level": one.severity,
-            "message": {"text": one.message},
+            "ruleId": finding.code,
+            "ruleIndex": rules.index(finding.code),
+            "level": finding.severity,
+            "message": {"text": finding.message},
             "partialFingerprints": {"robustifyItem/v2": digest},
         }
-        if one.line:
-            place = {"artifactLocation": {"uri": quote(one.path)}, "region": {"startLine": one.line}}
+        if finding.line:
+            place = {"artifactLocation": {"uri": quote(finding.path)}, "region": {"startLine": finding.line}}
             result["locations"] = [{"physicalLocation": place}]
         results.append(result)
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}

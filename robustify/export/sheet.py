@@ -73,22 +73,32 @@ def read_answers(
     try:
         tree = read_yaml(read_regular(path, MOST_YAML, follow=True), str(path), texts=True)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}). Name a YAML file of answers.") from None
+        raise UsageError(
+            f"{path} cannot be read ({error.strerror}). Name a YAML file of answers.", code="unreadable-file"
+        ) from None
     allowed = [criterion["name"] for criterion in table()["criteria"]]
     if not isinstance(tree, dict) or not all(isinstance(text, str) for text in tree.values()):
-        raise UsageError(f"{path}: expected names with texts. Known names: {', '.join(allowed)}.")
+        raise UsageError(
+            f"{path}: expected names with texts. Known names: {', '.join(allowed)}.",
+            code="not-an-answer-sheet",
+        )
     for name in tree:
         if name not in allowed:
             near = difflib.get_close_matches(str(name), allowed, n=1)
             hint = f"Did you mean {near[0]}?" if near else f"Known names: {', '.join(allowed)}."
-            raise UsageError(f"{path}: the name {escaped(str(name))[:40]} is unknown. {hint}")
+            raise UsageError(
+                f"{path}: the name {escaped(str(name))[:40]} is unknown. {hint}", code="unknown-criterion"
+            )
     for criterion in table()["criteria"]:
         if quoted_sets and criterion.get("private") and criterion["name"] in tree:
-            raise AuthorisationError(f"{path}: {table()['private']} Remove {criterion['name']}.")
+            raise AuthorisationError(
+                f"{path}: {table()['private']} Remove {criterion['name']}.", code="restricted-field"
+            )
     for name, text in tree.items():
         if quoted_sets and (sets := quoted_sets(text)):
             raise AuthorisationError(
-                f"{path}: {name} repeats an item of {', '.join(sets)}. {table()['private']} Use other words."
+                f"{path}: {name} repeats an item of {', '.join(sets)}. {table()['private']} Use other words.",
+                code="quoted-item",
             )
     return {name: text for name, text in tree.items() if text.strip()}
 

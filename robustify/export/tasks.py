@@ -67,7 +67,7 @@ def tasks_for(hidden: Hidden) -> tuple[SplitTask, ...]:
         return TASKS
     says = f"the kept items without their {hidden}, in the benchmark's own order"
     without = SplitTask("kept_choices_only", ("kept_passages",), "choices_only", says, NO_PASSAGE)
-    return tuple(without if one.ending == without.ending else one for one in TASKS)
+    return tuple(without if task.ending == without.ending else task for task in TASKS)
 
 
 def write_tasks(
@@ -97,9 +97,9 @@ def write_tasks(
         name, used = task_name(heading.benchmark, task.ending), template(task.view, task.template)
         prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
         start = [PORTABLE] if portable else starting(folder.name, name)
-        whole = f"All tasks of this run at once: --tasks {tag}"
+        all_tasks = f"All tasks of this run at once: --tasks {tag}"
         tree = task_tree(name, task, paths, tag=tag)
-        head = [*heading.lines(f"{task.says}.", prompt), *start, whole]
+        head = [*heading.lines(f"{task.says}.", prompt), *start, all_tasks]
         write_yaml(folder / f"{name}.yaml", head, anywhere(tree) if portable else tree)
 
 
@@ -211,17 +211,17 @@ HEAD = (
 
 
 def write_restricted_tasks(
-    folder: Path, heading: Heading, there: Collection[str], profile: Profile, hidden: Hidden = "question"
+    folder: Path, heading: Heading, splits: Collection[str], profile: Profile, hidden: Hidden = "question"
 ) -> None:
-    """Write the lm-eval tasks of a restricted run. `there` names its splits in `../splits`. Cloze has no split, so its task
+    """Write the lm-eval tasks of a restricted run. `splits` names those in `../splits`. Cloze has no split, so its task
     names all items and the `profile`, by which the loader skips items. The profile `labels` has none, because human
     decisions are not exported."""
     folder.mkdir(parents=True, exist_ok=True)
     for task in tasks_for(hidden):
         cloze, says = task.view == "cloze", f"{task.says}."
-        splits = _ALL if cloze else ("kept",) if task.template else task.splits
-        missing = [split for split in splits if split not in there]
-        present = [split for split in splits if split in there]
+        wanted = _ALL if cloze else ("kept",) if task.template else task.splits
+        missing = [split for split in wanted if split not in splits]
+        present = [split for split in wanted if split in splits]
         if (cloze and profile == "labels") or not present or set(missing) - {"undecided"}:
             continue
         if missing:

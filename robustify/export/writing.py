@@ -114,7 +114,8 @@ def refuse_restricted(run: Run) -> None:
     """Raise `AuthorisationError` if the run is of a restricted set, whose text must not be exported."""
     if run.manifest["config"].get("sensitivity") != "public":
         raise AuthorisationError(
-            f"{run.folder} is a restricted run, but this export contains item text. Use a public run."
+            f"{run.folder} is a restricted run, but this export contains item text. Use a public run.",
+            code="restricted-run",
         )
 
 
@@ -126,7 +127,8 @@ def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Headin
     refuse_restricted(run)
     if not run.holds_text:
         raise DataError(
-            f"{run.folder} does not contain the text of its items. Import the logs with --data ITEMS."
+            f"{run.folder} does not contain the text of its items. Import the logs with --data ITEMS.",
+            code="run-without-item-text",
         )
     heading = Heading.of(run, kept)
     run.require_unchanged("summary.json", *(f"{name}.jsonl" for name in SPLITS))
@@ -145,13 +147,13 @@ def staged(folder: Path) -> Iterator[Path]:
         older = [path for path in older if not path.name.startswith(_WRITING)]
         full = f"{folder} already contains {counted(len(older), 'file')}. Choose an empty or new folder with -o DIR."
         if older and (folder.is_file() or not (folder / "README.md").is_file()):
-            raise UsageError(full)
+            raise UsageError(full, code="folder-not-empty")
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with staging(folder, _WRITING) as place:
                 yield place
                 if not all(_writes_again(path, place / path.name) for path in older):
-                    raise UsageError(full)
+                    raise UsageError(full, code="folder-not-empty")
                 for path in sorted(place.iterdir()):
                     move_up(place, folder, path.name)
         finally:

@@ -25,15 +25,15 @@ def runs_of_logs(
     A log is a file, or a folder of logs. Models of several logs that have one name are distinguished by the names of their
     files. `options` are as in `import_logs`. Raise `UsageError` if no task has two models, and as `import_logs`."""
     with watch("reading the logs", 0):
-        opened = [_opened(one, options) for log in logs for one in logs_in(log)]
-    files, heads = [one for one, _ in opened], [head for _, head in opened]
+        opened = [_opened(file, options) for log in logs for file in logs_in(log)]
+    files, heads = [file for file, _ in opened], [head for _, head in opened]
     tasks = dict.fromkeys(task for task, _ in heads)
     runs = []
     for number, task in enumerate(tasks, start=1):
-        of_task = [(one, models) for one, (own, models) in zip(files, heads, strict=True) if own == task]
+        of_task = [(file, models) for file, (own, models) in zip(files, heads, strict=True) if own == task]
         named = _distinguished(of_task)
-        if len({model for one, models in named for model in ([one.model] if one.model else models)}) > 1:
-            paths = [one for one, _ in named]
+        if len({model for file, models in named for model in ([file.model] if file.model else models)}) > 1:
+            paths = [file for file, _ in named]
             runs.append(
                 import_logs(
                     paths,
@@ -47,7 +47,8 @@ def runs_of_logs(
     if not runs:
         raise UsageError(
             f"{len(files)} logs have no two models of one task; expected answers of two models to the same items. Name "
-            "models with MODEL=FILE."
+            "models with MODEL=FILE.",
+            code="one-model-of-a-task",
         )
     return tuple(runs)
 

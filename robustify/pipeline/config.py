@@ -61,7 +61,7 @@ _FILES = (*NAMED_FILES, "cloze.labels", "data", "data.[]", "data.path", "data.in
 """Paths of config keys whose values are file names relative to the config."""
 
 
-def _named(value: object) -> Any:
+def _model_entry(value: object) -> Any:
     """Convert a model entry to a mapping. If only a path or address is given, its last part becomes the name."""
     match value:
         case str() if served := served_at(value):
@@ -85,7 +85,9 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str | Mapping) else value
 
 
-_Source = Annotated[Source, BeforeValidator(lambda one: {"path": one} if isinstance(one, str) else one)]
+_Source = Annotated[
+    Source, BeforeValidator(lambda source: {"path": source} if isinstance(source, str) else source)
+]
 
 
 class Inferring(Settings):
@@ -119,7 +121,8 @@ class Config(Settings):
     """Adapter of a sensitive set, by name or folder, which defines its data, fields, and sensitivity."""
     data: Annotated[tuple[_Source, ...], BeforeValidator(_listed), Field(min_length=1)]
     models: tuple[
-        Annotated[SerializeAsAny[ModelSettings], PlainValidator(lambda one: model_of(_named(one)))], ...
+        Annotated[SerializeAsAny[ModelSettings], PlainValidator(lambda entry: model_of(_model_entry(entry)))],
+        ...,
     ] = ()
     hidden: Hidden = "question"
     """Part of an item that the screen hides: the question, or the passage or context before it."""
@@ -206,7 +209,10 @@ def config_for(
             "--split": source_options.get("split"),
         }
         if wrong := [option for option, value in options.items() if value]:
-            raise UsageError(f"{wrong[0]} works only with a file of items, but {path.name} is a config.")
+            raise UsageError(
+                f"{wrong[0]} works only with a file of items, but {path.name} is a config.",
+                code="option-for-items-only",
+            )
         settings = load(path, adapters, overrides)
         if not source_options.get("skip_bad"):
             return settings
@@ -215,7 +221,8 @@ def config_for(
     if not public:
         raise UsageError(
             f"{data} contains items, not a config. To audit it directly if its text is public, run "
-            f"`robustify {data} --public` (-m NAME adds models). To write a config, run `robustify init {data}`."
+            f"`robustify {data} --public` (-m NAME adds models). To write a config, run `robustify init {data}`.",
+            code="items-not-config",
         )
     name = name_of(data)
     tree = {
@@ -236,7 +243,9 @@ def free_block(path: Path, adapters: Adapters) -> Mapping[str, Any]:
     """Return the `free:` block of a config. No other block is needed. Raise `UsageError` if it is missing."""
     block = _tree(path, adapters).get("free")
     if not isinstance(block, dict):
-        raise UsageError(f"{path.name} has no `free:` block; expected `free:` followed by settings")
+        raise UsageError(
+            f"{path.name} has no `free:` block; expected `free:` followed by settings", code="no-free-block"
+        )
     return block
 
 
@@ -268,20 +277,24 @@ def _tree(
     """Read a config and merge it with the configs that it extends. `read` collects the file sizes in bytes."""
     path, read = path.resolve(), [] if read is None else read
     if path in seen:
-        raise UsageError(f"{path.name} extends itself, directly or through another config. Remove the cycle.")
+        raise UsageError(
+            f"{path.name} extends itself, directly or through another config. Remove the cycle.",
+            code="config-cycle",
+        )
     raw = read_expected(path, "a config (keys and values in YAML)", MOST_YAML)
     read.append(len(raw))
     if len(read) > _MOST_EXTENDED or sum(read) > MOST_YAML:
         raise UsageError(
             f"{path.name} is file {len(read)} of a chain of configs, {sum(read):,} bytes in total; "
-            f"expected at most {_MOST_EXTENDED} files and {MOST_YAML:,} bytes"
+            f"expected at most {_MOST_EXTENDED} files and {MOST_YAML:,} bytes",
+            code="long-config-chain",
         )
     tree = read_yaml(raw, path.name)
     # A question pasted into a config must not appear in an error.
     firewall.withhold(tree)
     if not isinstance(tree, dict):
-        found = "is empty" if tree is None else f"contains a {type(tree).__name__}"
-        raise UsageError(f"{path.name} {found}; expected keys and values")
+        content = "is empty" if tree is None else f"contains a {type(tree).__name__}"
+        raise UsageError(f"{path.name} {content}; expected keys and values", code="config-without-keys")
     parent = tree.pop("extends", None)
     match tree.get("adapter"):
         case str(name) if adapters.is_path(name):
@@ -298,10 +311,10 @@ def _tree(
     if parent is None:
         return tree
     below: dict[str, Any] = {}
-    for one in parent if isinstance(parent, list) else [parent]:
+    for name in parent if isinstance(parent, list) else [parent]:
         # A parent is next to the config, or shipped with the package.
-        near = [folder / str(one) for folder in (path.parent, shipped()) if (folder / str(one)).is_file()]
-        above = near[0] if near else find_config(str(one))
+        near = [folder / str(name) for folder in (path.parent, shipped()) if (folder / str(name)).is_file()]
+        above = near[0] if near else find_config(str(name))
         below = _merged(below, _tree(above, adapters, (*seen, path), read))
     return _merged(below, tree)
 
@@ -312,7 +325,7 @@ def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any
         case str(), []:
             return change(node)
         case list(), ["[]", *rest]:
-            return [edited(one, rest, change) for one in node]
+            return [edited(entry, rest, change) for entry in node]
         case dict(), [step, *rest] if step in node:
             return {**node, step: edited(node[step], rest, change)}
     return node
@@ -322,7 +335,8 @@ def _resolved(where: str, path: Path) -> str:
     missing = [v for v in re.findall(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)", where) if v not in os.environ]
     if missing:
         raise UsageError(
-            f"{path.name}: the environment variable ${missing[0]} is not set. Set it to the folder that contains the data."
+            f"{path.name}: the environment variable ${missing[0]} is not set. Set it to the folder that contains the data.",
+            code="unset-variable",
         )
     expanded = Path(os.path.expandvars(where)).expanduser()
     return str(expanded if expanded.is_absolute() else (path.parent / expanded))
@@ -346,7 +360,7 @@ def with_models(config: Config, names: Sequence[str], device: str | None = None)
     """Return a copy of a config with the named models. `ID=openai:URL` names a model on a server. Models that the config
     already has keep their settings. Raise `UsageError` if two models share a name, or an address is invalid."""
     have = {m.name: m.model_dump() for m in config.models}
-    models = [have.get(name) or _named(name) for name in names] or list(have.values())
+    models = [have.get(name) or _model_entry(name) for name in names] or list(have.values())
     if device is not None:
         models = [{**m, "device": device} if m["engine"] == "hf" else m for m in models]
     return parse({**config.model_dump(), "models": models}, "--models")

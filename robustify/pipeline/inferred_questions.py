@@ -30,7 +30,8 @@ def infer_questions(
     if not isinstance(model, Writer):
         if name in settings.models:
             raise UsageError(
-                f"infer_question.models: the engine of {name} cannot generate text. Remove this model."
+                f"infer_question.models: the engine of {name} cannot generate text. Remove this model.",
+                code="engine-cannot-generate",
             )
         return {}
     if settings.models and name not in settings.models:

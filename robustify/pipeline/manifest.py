@@ -44,7 +44,7 @@ def data_tree(
 
 def _line_runs(lines: Sequence[int]) -> list[list[int]]:
     """Encode line numbers compactly: the index and line of each item that does not follow the item before it."""
-    return [[at, line] for at, line in enumerate(lines) if not at or line != lines[at - 1] + 1]
+    return [[i, line] for i, line in enumerate(lines) if not i or line != lines[i - 1] + 1]
 
 
 def public_manifest(config: Config, run_input: RunInput) -> dict[str, Any]:

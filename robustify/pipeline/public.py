@@ -67,9 +67,9 @@ class PublicPolicy:
         """Return all notes on how the data were read."""
         return notes(bench)
 
-    def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
+    def first_page(self, folder: Path, forecast: Forecast) -> Callable[[Judgement], None] | None:
         """Return a function that writes a preliminary report while a long run is in progress, or None if none is needed."""
-        if not found.is_long or self.config.screen.criterion != FDR or (folder / runs.MANIFEST).is_file():
+        if not forecast.is_long or self.config.screen.criterion != FDR or (folder / runs.MANIFEST).is_file():
             return None
 
         def begin(judgement: Judgement) -> None:
@@ -87,7 +87,9 @@ class PublicPolicy:
             run_input.answers.write(staged / "answers.parquet")
             write_verdicts(staged / runs.VERDICTS, judgement, run_input.facts.topics)
             names = list(map(neutral, judgement.verdicts.items))
-            if owed := {m: one.values for m, one in judgement.looks.items() if one.part.value is not None}:
+            if owed := {
+                m: looks.values for m, looks in judgement.looks.items() if looks.part.value is not None
+            }:
                 by_model = {runs.looks_column(neutral(m)): values for m, values in owed.items()}
                 _write_csv(staged / runs.LOOKS, {"item": names, **by_model})
             if judgement.analysed is not None:

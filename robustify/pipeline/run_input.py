@@ -87,7 +87,8 @@ def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) 
     if twins is not None:
         raise UsageError(
             f"{twins[0]} and {twins[1]} are the same model (same files or revision), so they would vote twice. Remove "
-            "one of them, or name other voters in screen.voters."
+            "one of them, or name other voters in screen.voters.",
+            code="same-model-twice",
         )
 
 
@@ -154,7 +155,8 @@ def read_input(run: Run, config: Config) -> RunInput:
     items = run.items
     if items is not None and len(items) != data["n_items"]:
         raise DataError(
-            f"{run.folder}: the split files lack items ({len(items)} of {data['n_items']} found). Run the audit again."
+            f"{run.folder}: the split files lack items ({len(items)} of {data['n_items']} found). Run the audit again.",
+            code="split-files-lack-items",
         )
     return RunInput(
         items=items,

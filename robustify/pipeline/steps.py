@@ -70,9 +70,9 @@ def robustify(
         require_models(config, cache)
         first_page = None
         if tell is not None:
-            found = _forecast(bench, cache, policy, wings)
-            first_page = policy.first_page(folder, found)
-            tell(found)
+            estimate = _forecast(bench, cache, policy, wings)
+            first_page = policy.first_page(folder, estimate)
+            tell(estimate)
         with run_lock(folder):
             with watch("looking at the options", 0):
                 run_input = ask_options(bench, cache, watch, policy)
@@ -96,11 +96,11 @@ def foretold(config: Config, folder: Path, cache: Path, wings: Wings, *, force: 
         bench = _read(folder, policy, wings, force=force)
         here = tuple(m for m in config.models if not megabytes(m.reference, cache))
         require_models(config.model_copy(update={"models": here}), cache)
-        planned, left = plan(bench.items, config.asking) if here else [], dict[str, Remaining]()
+        planned, remaining = plan(bench.items, config.asking) if here else [], dict[str, Remaining]()
         for model in here:
             with open_scorer(model, cache, seal=policy.cache_key) as scorer:
-                left[model.name] = remaining_requests(scorer, planned, model, cache)
-        return _forecast(bench, cache, policy, wings, left)
+                remaining[model.name] = remaining_requests(scorer, planned, model, cache)
+        return _forecast(bench, cache, policy, wings, remaining)
 
 
 def policy_for(config: Config, wings: Wings, folder: Path | None = None) -> SetPolicy:
@@ -124,11 +124,11 @@ def _forecast(
     cache: Path,
     policy: SetPolicy,
     wings: Wings,
-    left: Mapping[str, Remaining] = MappingProxyType({}),
+    remaining: Mapping[str, Remaining] = MappingProxyType({}),
 ) -> Forecast:
     config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
     scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
-    scored = with_remaining(scored, left)
+    scored = with_remaining(scored, remaining)
     if config.encoder is True:
         scored = replace(scored, bfloat16_options=options_for_bfloat16(bench.items, cache))
     if free is None:
@@ -147,15 +147,18 @@ def require_settings(config: Config, wings: Wings) -> None:
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in templates:
             raise UsageError(
-                f"screen.template names a template that `asking` does not use; expected one of {', '.join(templates)}"
+                f"screen.template names a template that `asking` does not use; expected one of {', '.join(templates)}",
+                code="unknown-template",
             )
         if strangers := [voter for voter in screen.voters if voter not in names]:
             raise UsageError(
-                f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(names)}"
+                f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(names)}",
+                code="unknown-voter",
             )
     if config.models and not config.voters and not config.screen.voters:
         raise UsageError(
-            "models: no model votes, because all have `role: under_test`. Set `role: voter` for at least one."
+            "models: no model votes, because all have `role: under_test`. Set `role: voter` for at least one.",
+            code="no-voter",
         )
     if config.cloze.labels is not None:
         cloze_labels(Path(config.cloze.labels))
@@ -168,14 +171,16 @@ def require_settings(config: Config, wings: Wings) -> None:
 def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
     if hidden == "image":
         raise UsageError(
-            "hidden: robustify cannot show images, so it cannot hide them; expected question, passage, or context"
+            "hidden: robustify cannot show images, so it cannot hide them; expected question, passage, or context",
+            code="images-cannot-be-hidden",
         )
     passage = hidden in BEFORE_A_QUESTION
     wrong = [t.name for t in screens if t.hides_passage != passage]
     if wrong:
         raise UsageError(
             f"hidden is {hidden}, but template {wrong[0]} hides the {'question' if passage else 'passage'}. "
-            "Set both to the same part."
+            "Set both to the same part.",
+            code="template-hides-another-part",
         )
 
 
@@ -196,7 +201,8 @@ def load_bench(policy: SetPolicy) -> Loaded:
     if config.models and config.hidden in BEFORE_A_QUESTION and not any(i.question for i in items):
         raise UsageError(
             f"hidden is {config.hidden}, but no item has text before its question. If a column contains it, "
-            "name the column: `fields: {passage: NAME}`."
+            "name the column: `fields: {passage: NAME}`.",
+            code="no-passage",
         )
     ids, n = {item.id for item in items}, len(items)
     return replace(
@@ -211,14 +217,14 @@ def load_bench(policy: SetPolicy) -> Loaded:
 
 def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
     """Answer every item from its options alone, and find the items in the files that `contamination` names."""
-    config, texts, found = policy.config, policy.config.contamination, None
+    config, texts, matches = policy.config, policy.config.contamination, None
     answers = answer_from_options(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
     if texts is not None:
-        found = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
+        matches = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
     return RunInput(
         items=tuple(bench.items),
-        facts=replace(bench_facts(bench), overlap=found),
-        data=data_tree(bench, len(bench.items), policy.notes(bench), found),
+        facts=replace(bench_facts(bench), overlap=matches),
+        data=data_tree(bench, len(bench.items), policy.notes(bench), matches),
         answers=answers,
         fingerprints={},
         templates={f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
@@ -293,7 +299,8 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: b
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "
-            "rules if needed. The answers come from the cache."
+            "rules if needed. The answers come from the cache.",
+            code="restricted-run",
         )
     # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
     topics = () if run.holds_text else (VERDICTS,)

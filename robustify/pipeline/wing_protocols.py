@@ -61,7 +61,7 @@ class SetPolicy(Protocol):
         """Return the notes on how the data were read that may be shown."""
         ...
 
-    def first_page(self, folder: Path, found: Forecast) -> Callable[[Judgement], None] | None:
+    def first_page(self, folder: Path, forecast: Forecast) -> Callable[[Judgement], None] | None:
         """Return a function that writes a preliminary report while a long run is in progress, or None."""
         ...
 

@@ -144,7 +144,7 @@ class RestrictedPolicy:
                 write_restricted_tasks(
                     staged / "lm_eval_tasks",
                     Heading(page.name, page.signature, page.state),
-                    there=list(splits),
+                    splits=list(splits),
                     profile=self.config.cloze.profile,
                     hidden=self.config.hidden,
                 )

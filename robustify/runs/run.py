@@ -75,7 +75,7 @@ class Run:
         """Summary from `summary.json`. Raises `AuthorisationError` for a restricted run, which has only a released page."""
         if self.restricted:
             shown = "Only its released page (report.html, summary.json) can be shown; expected a public run"
-            raise AuthorisationError(f"{self.folder} is a restricted run. {shown}")
+            raise AuthorisationError(f"{self.folder} is a restricted run. {shown}", code="restricted-run")
         return read(json_file(self.folder / "summary.json"))
 
     @property
@@ -125,7 +125,8 @@ class Run:
         items = [item for name in self.split_files for item in split_items(self.folder / name, self.guard)]
         if len({item.id for item in items}) != len(items):
             raise DataError(
-                f"{self.folder}: an item is in two split files. Restore them or run the audit again."
+                f"{self.folder}: an item is in two split files. Restore them or run the audit again.",
+                code="item-in-two-splits",
             )
         position = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
@@ -176,10 +177,14 @@ def open_run(folder: Path, guard: Guard) -> Run:
     """Open the run in a folder. Raise `UsageError` if there is no finished run, `DataError` if `run.json` has another
     format, and `AuthorisationError` if the seal of a restricted run is invalid, or the key to verify it is missing."""
     if not folder.is_dir():
-        raise UsageError(f"{folder} is not a folder; expected a finished run. {_INTERRUPTED}")
+        raise UsageError(
+            f"{folder} is not a folder; expected a finished run. {_INTERRUPTED}", code="not-a-run"
+        )
     if not (folder / MANIFEST).is_file():
         hint = f"Create one with `robustify CONFIG -o {folder}`."
-        raise UsageError(f"{folder} has no {MANIFEST}; expected a finished run. {_INTERRUPTED} {hint}")
+        raise UsageError(
+            f"{folder} has no {MANIFEST}; expected a finished run. {_INTERRUPTED} {hint}", code="not-a-run"
+        )
     manifest = json_file(folder / MANIFEST)
     try:
         stored.RESTRICTED.model_validate(manifest)
@@ -189,7 +194,9 @@ def open_run(folder: Path, guard: Guard) -> Run:
                 raise ValueError("free.jsonl exists, but run.json has no `free` entry")
     except ValueError:
         expected = f"expected a run of format {stored.FORMAT}, written by this version"
-        raise DataError(f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.") from None
+        raise DataError(
+            f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.", code="other-run-format"
+        ) from None
     if is_restricted(manifest):
         require_seal(folder, manifest)
     return Run(folder, manifest, guard)
@@ -199,7 +206,7 @@ def open_run(folder: Path, guard: Guard) -> Run:
 def run_lock(folder: Path) -> Iterator[None]:
     """Lock a folder for one run until the block or the process ends. Remove a folder created here if it stays
     empty. Raise `ResourceError` if another run holds the lock, or the folder cannot be written."""
-    there = folder.is_dir()
+    existed = folder.is_dir()
     lock = folder / ".run.lock"
     with contextlib.ExitStack() as stack:
         with writable(folder, files.OTHER_FOLDER):
@@ -208,14 +215,15 @@ def run_lock(folder: Path) -> Iterator[None]:
                 stack.enter_context(files.locked(lock, wait=False))
             except BlockingIOError:
                 raise ResourceError(
-                    f"{folder} is in use by another run. Wait for it to finish, or choose another folder with -o DIR."
+                    f"{folder} is in use by another run. Wait for it to finish, or choose another folder with -o DIR.",
+                    code="run-in-use",
                 ) from None
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
                 lock.unlink()
-                if not there:
+                if not existed:
                     folder.rmdir()
 
 
@@ -226,7 +234,9 @@ def refuse_foreign(folder: Path) -> None:
     others = [p.name for p in folder.iterdir() if not p.name.startswith((".run", ".staging-"))]
     if others:
         expected = "expected an empty folder or an earlier run. Choose another folder with -o DIR."
-        raise ResourceError(f"{folder} contains {len(others)} files but no {MANIFEST}; {expected}")
+        raise ResourceError(
+            f"{folder} contains {len(others)} files but no {MANIFEST}; {expected}", code="foreign-files"
+        )
 
 
 def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item], guard: Guard) -> None:
@@ -234,18 +244,22 @@ def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item], gu
     another digest and none of these items. Items without known text cannot differ."""
     try:
         run = Run(folder, json_file(folder / MANIFEST), guard)
-        there, data = run.manifest["config"]["name"], run.manifest["data"]
+        other_name, data = run.manifest["config"]["name"], run.manifest["data"]
         edited = data.get("sha256") != digest and run.holds_text
-        known = {(item.stem, frozenset(item.choices)) for item in items if edited}
-        others = (one for part in run.split_files for one in split_items(folder / part, guard))
-        shares = not known or any((one.stem, frozenset(one.choices)) in known for one in others)
+        texts = {(item.stem, frozenset(item.choices)) for item in items if edited}
+        others = (other for part in run.split_files for other in split_items(folder / part, guard))
+        shares = not texts or any((other.stem, frozenset(other.choices)) in texts for other in others)
     except (DataError, KeyError, TypeError, AttributeError):
         # A damaged run is replaced.
         return
-    if there != name or not shares:
-        differs = f"not of {name}" if there != name else f"but has none of the {len(known)} items of this run"
+    if other_name != name or not shares:
+        differs = (
+            f"not of {name}" if other_name != name else f"but has none of the {len(texts)} items of this run"
+        )
         raise UsageError(
-            f"{folder} contains a run of {there}, {differs}. Choose another folder with -o DIR, or replace it with --force."
+            f"{folder} contains a run of {other_name}, {differs}. Choose another folder with -o DIR, or replace it with "
+            "--force.",
+            code="run-of-another-benchmark",
         )
 
 

@@ -177,9 +177,10 @@ def table(path: Path, *required: str) -> "pd.DataFrame":
     return cells
 
 
-def damaged(path: Path, how: str) -> DataError:
+def damaged(path: Path, fault: str) -> DataError:
     """Return the error for a damaged or missing file of a run."""
     return DataError(
-        f"{path} is missing or {how}; expected the file as this version of robustify writes it. "
-        "If an earlier one wrote it, run `robustify judge` on the run's folder."
+        f"{path} is missing or {fault}; expected the file as this version of robustify writes it. "
+        "If an earlier one wrote it, run `robustify judge` on the run's folder.",
+        code="damaged-run-file",
     )
