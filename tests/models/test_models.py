@@ -19,7 +19,7 @@ from robustify.models import downloads
 from robustify.models.downloads import locate, pull_model
 from robustify.models.folder import model_info, models_folder
 from robustify.models.names import ENCODER, KNOWN, EmbeddedModel, Hub, Wheel, parse_reference
-from tests.support.coded import coded
+from tests.support.coded import cases, coded
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 
 pytest.importorskip(
@@ -108,24 +108,7 @@ def test_a_reference_is_understood() -> None:
 
 @pytest.mark.parametrize(
     ("reference", "exit_code", "code", "says"),
-    [
-        ("smolm2-135m", 2, "unknown-model", "mean smollm2-135m?"),
-        ("Gemma3-270M", 2, "unknown-model", "mean gemma3-270m?"),
-        ("nothing-like-it", 2, "unknown-model", " smollm2-135m, gemma3-270m"),
-        ("llama-3.3-70b", 2, "unknown-model", "-m llama-3.3-70b=openai:http:"),
-        ("gemma-2-9b", 2, "unknown-model", "-m gemma-2-9b=openai:http:"),
-        ("pyproject.toml", 2, "unknown-model", "GGUF"),
-        ("hf:owner/name", 2, "missing-revision", ""),
-        ("hf:name@main", 2, "missing-revision", ""),
-        ("hf:owner--x/name@main", 2, "missing-revision", ""),
-        ("hf:-owner/name@main", 2, "missing-revision", ""),
-        ("hf:owner/na..me@main", 2, "missing-revision", ""),
-        ("missing.gguf", 5, "unknown-model", ""),
-        ("~/none/llama", 5, "unknown-model", ""),
-        ("models/Llama-3.3-70B", 5, "unknown-model", ""),
-        (".\\llama", 5, "unknown-model", ""),
-        ("gemma3-270m", 5, "model-not-pulled", "pull gemma3-270m"),
-    ],
+    [(name, *case) for name, case in cases("models")["references"].items()],
 )
 def test_a_model_that_is_not_there_is_refused_with_what_there_is(
     reference: str, exit_code: int, code: str, says: str

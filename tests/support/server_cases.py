@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-import yaml
 
 from robustify.base.errors import RobustifyError
 from robustify.items.views import Request
@@ -17,11 +16,11 @@ from robustify.models.asking import Asking
 from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.protocols import NO_LETTER, Logprob
+from tests.support.coded import cases
 from tests.support.openai_stub import Manner, Stub, Toy, model, scored, stub
 from tests.support.readers import READERS, Fix, n_probes
 
-FILE = Path(__file__).parents[1] / "data" / "cases" / "servers.yaml"
-CASES: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+CASES = cases("servers")
 KINDS: dict[str, dict[str, Any]] = CASES["kinds"]
 SECRETS = ("secret", "cat", "blue", "green", "passage")
 """Words of the items, which no error repeats."""

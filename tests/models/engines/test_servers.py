@@ -30,13 +30,18 @@ MANY = [
     Request(f"A. blue\nB. red {n}\nC. green\nAnswer:", f" {letter}") for n in range(40) for letter in "ABC"
 ]
 PROMPTS = [f"Say {n}." for n in range(30)]
-TIRED: list[tuple[Any, ...]] = [(503, {})] * 500
+TIRED: list[Any] = [(503, {})] * 500
 
 
 @pytest.fixture
 def two() -> Iterator[list[Stub]]:
     with ExitStack() as open_:
         yield [open_.enter_context(stub(service=0.002)) for _ in range(2)]
+
+
+def die_after(server: Stub, n_completions: int) -> None:
+    """Let a server be tired after so many completions, for good."""
+    server.manner.faults = [None] * n_completions + TIRED
 
 
 def served(servers: list[Stub], **changes: Any) -> OpenAIModel:
@@ -67,11 +72,7 @@ def test_one_dies_during_the_run_and_the_rest_go_on(
     with ExitStack() as open_:
         three = [open_.enter_context(stub(**KINDS[kind])) for _ in range(3)]
 
-        def dying(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
-            if n == 15:
-                three[dies].manner.faults = list(TIRED)
-
-        three[dies].manner.fix = dying
+        die_after(three[dies], 15)
         with OpenAIServer(served(three, samples=3 if kind == "chat" else None)) as engine:
             with caplog.at_level(logging.WARNING):
                 found = engine.loglikelihoods(MANY)
@@ -93,11 +94,7 @@ def test_a_dead_server_costs_one_retry_a_request_and_the_last_one_has_all(
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.001)
     first, other = two
 
-    def dying(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
-        if n == 15:
-            first.manner.faults = list(TIRED)
-
-    first.manner.fix = dying
+    die_after(first, 15)
     with OpenAIServer(served(two, retries=6)) as engine:
         found = engine.loglikelihoods(MANY)
         # What is under way is sent twice, the question of each thread and a probe. Nothing is asked after that.
@@ -203,10 +200,7 @@ def test_a_server_that_cuts_prompts_is_found_beside_one_that_does_not() -> None:
 
 
 def test_free_replies_are_shared_and_survive_a_server(two: list[Stub]) -> None:
-    def dying(reply: dict[str, Any], body: dict[str, Any], n: int) -> None:
-        two[1].manner.faults = list(TIRED) if n >= 8 else []
-
-    two[1].manner.fix = dying
+    die_after(two[1], 8)
     with OpenAIServer(served(two)) as engine:
         assert engine.write(PROMPTS, max_tokens=5) == [f"echo {len(prompt)}" for prompt in PROMPTS]
     assert two[1].completions >= 8
