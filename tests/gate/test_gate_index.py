@@ -129,6 +129,7 @@ def test_choices_without_their_stem_are_refused_and_other_text_is_left_alone() -
 
 TREES = "amber birch cedar delta ember fern grove hazel iris juniper"
 BEGIN, END = " ".join(TREES.split()[:4]), " ".join(TREES.split()[4:8])
+FIVE = "amber birch cedar delta amber ember cedar grove hazel iris juniper"
 TWICE = "amber birch of amber cedar birch of amber delta"
 
 
@@ -141,11 +142,13 @@ TWICE = "amber birch of amber cedar birch of amber delta"
         (TREES, f"{BEGIN}{' stone' * 8} {END}", True),
         (TREES, "amber birch cedar stone " * 20, False),
         (TWICE, "birch of amber cedar birch of amber stone", False),
+        (FIVE, "zinc amber birch cedar delta amber ember cedar opal", False),
         (TWICE, TWICE, True),
         ("Why do tall reeds whisper?", "why do tall reeds whisper", True),
         ("Why do tall reeds whisper?", "why do tall reeds bend", False),
     ],
-    ids=["six", "seven", "far apart", "near", "a phrase again", "few different", "whole", "a short stem", "another"],
+    ids=["six", "seven", "far apart", "near", "a phrase again", "few different", "seven of five words", "whole",
+         "a short stem", "another"],
 )  # fmt: skip
 def test_words_of_an_item_refuse_from_the_documented_number_on(item: str, text: str, refused: bool) -> None:
     assert [name for name, _, _ in opened({"it": [(item,)]}).matches(text)] == ["it"] * refused

@@ -114,9 +114,8 @@ def test_a_fault_in_the_data_names_a_line_and_no_text(world: World, spoil: Calla
     content = spoil(restricted_set.items(N))
     shutil.rmtree(world.base / "data")
     shutil.rmtree(world.base / "adapters")
-    pin = {"sha256": hashlib.sha256(content).hexdigest(), "records": N}
-    restricted_set.write_set(world.base, N, data={
-        "root_env": "ROBUSTIFY_DATA", "files": [{"path": "mock/items.jsonl", **pin}]})  # fmt: skip
+    file = {"path": "mock/items.jsonl", "sha256": hashlib.sha256(content).hexdigest(), "records": N}
+    restricted_set.write_set(world.base, N, data={"root_env": "ROBUSTIFY_DATA", "files": [file]})
     world.items.write_bytes(content)
     restricted_set.accept(world.base)
     terms = hashlib.sha256(restricted_set.LICENCE.encode()).hexdigest()
@@ -134,10 +133,9 @@ def raising(requests: Any) -> None:
 
 def printing(requests: Any) -> None:
     text = requests[0].context
-    print(text)
-    print(text, file=sys.stderr)
-    os.write(1, text.encode())
-    os.write(2, text.encode())
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        print(text, file=stream)
+        os.write(number, text.encode())
     warnings.warn(text, stacklevel=1)
     thread = threading.Thread(target=lambda: int(text))
     thread.start()
@@ -152,10 +150,8 @@ def test_an_engine_that_shows_a_prompt_is_not_heard(
     assert world.call("run", "mock.yaml", "-o", "RUN") in (code, 7 if code == 0 else code)
 
 
-STEPS = [
-    (steps, step)
-    for step in ("require_settings", "load_bench", "require_models", "ask_models", "judge_input", "plan")
-]
+NAMES = ("require_settings", "load_bench", "require_models", "ask_models", "judge_input", "plan")
+STEPS = [(steps, step) for step in NAMES]
 STEPS += [(run_input, "guess"), (run_input, "probe")]
 
 

@@ -65,9 +65,8 @@ def begin_git(world: World) -> None:
 
 def git_begins_late(world: World) -> None:
     real = restricted_folder.seal
-    world.patch.setattr(
-        restricted_folder, "seal", lambda *args, **named: (begin_git(world), real(*args, **named))[1]
-    )
+    late = lambda *args, **named: (begin_git(world), real(*args, **named))[1]  # noqa: E731
+    world.patch.setattr(restricted_folder, "seal", late)
 
 
 def another_repository(world: World) -> None:
@@ -117,26 +116,14 @@ def of_a_log(part: str, column: str, n: int) -> Attack:
     """A table of picks in which a column is taken for something that it is not."""
 
     def act(world: World) -> list[object]:
-        rows = [
-            {
-                "q": " ".join(r["question"].split()[3:6]),
-                "option": r["choices"][1],
-                "gold": "A",
-                "answer": "B",
-                "of": 4,
-            }
-            for r in RECORDS[1 : n + 1]
-        ]
+        form = {"gold": "A", "answer": "B", "of": 4}
+        texts = ((" ".join(r["question"].split()[3:6]), r["choices"][1]) for r in RECORDS[1 : n + 1])
+        rows = [{"q": words, "option": option, **form} for words, option in texts]
         log = world.base / "data" / "log.jsonl"
         log.write_text(rows_as_json(rows), encoding="utf-8")
         said = {"key": "gold", "pick": "answer", "k": "of", "model": "=m"} | {part: column}
-        return [
-            "import",
-            log,
-            "-o",
-            world.base / "data" / "done",
-            *(f"--map={p}={c}" for p, c in said.items()),
-        ]
+        maps = (f"--map={p}={c}" for p, c in said.items())
+        return ["import", log, "-o", world.base / "data" / "done", *maps]
 
     return act
 
@@ -202,18 +189,13 @@ def answered_by(field: str) -> Attack:
     """Answers of others in the run, whose models are called like texts of items."""
 
     def act(world: World) -> list[object]:
-        ids = (
-            item_id(evaluator_key().derived("ids"), ADAPTER, "1", r["question"], r["choices"])
-            for r in RECORDS
-        )
-        rows = [
-            {"id": i, "prediction": "8", "model": r[field]} for i, r in zip(ids, RECORDS[:3], strict=False)
-        ]
+        key, some = evaluator_key().derived("ids"), RECORDS[:3]
+        ids = [item_id(key, ADAPTER, "1", r["question"], r["choices"]) for r in some]
+        rows = [{"id": i, "prediction": "8", "model": r[field]} for i, r in zip(ids, some, strict=True)]
         (world.base / "data" / "answers.jsonl").write_text(rows_as_json(rows), encoding="utf-8")
         free = "free: {answers: [../data/answers.jsonl]}\n"
-        return plain(*RUN[:1], "b.yaml", *RUN[2:], b_yaml=f"name: q\nadapter: {ADAPTER}\n{MODELS}{free}")(
-            world
-        )
+        world.write("b.yaml", f"name: q\nadapter: {ADAPTER}\n{MODELS}{free}")
+        return [*RUN[:1], "b.yaml", *RUN[2:]]
 
     return act
 
@@ -317,11 +299,7 @@ def test_what_is_said_of_a_run_carries_the_mark_that_the_gate_refuses(world: Wor
             assert world.call(*command, *form) in (0, 7)
             said[" ".join([*command, *form])] = world.said
     done = rb.open(world.run)
-    said |= {
-        "str": str(done),
-        "a table": done.summary.to_csv(),
-        "a notebook": json.dumps({"html": done._repr_html_()}),
-    }
-    assert {
-        name for name, text in said.items() if "RBG403" not in {rule for rule, *_ in private_states(text)}
-    } == set()
+    html = json.dumps({"html": done._repr_html_()})
+    said |= {"str": str(done), "a table": done.summary.to_csv(), "a notebook": html}
+    found = {name: {rule for rule, *_ in private_states(text)} for name, text in said.items()}
+    assert [name for name, rules in found.items() if "RBG403" not in rules] == []

@@ -110,22 +110,18 @@ class World:
 
     def git(self, *args: str) -> str:
         """What git says in the work tree."""
-        done = subprocess.run(
-            ["git", "-C", str(self.repo), *args], check=True, capture_output=True, text=True
-        )
-        return done.stdout
+        return self._git(self.repo, *args)
+
+    @staticmethod
+    def _git(tree: Path, *args: str) -> str:
+        environment = {name: value for name, value in os.environ.items() if name != "GIT_DIR"}
+        line = ["git", "-C", str(tree), *args]
+        return subprocess.run(line, check=True, capture_output=True, text=True, env=environment).stdout
 
     def visible(self) -> str:
         """What git would take up in the work tree, and the private folder if it lies in one."""
         trees = [self.repo, *(place for place in (self.out,) if (place / ".git").exists())]
-        asked = ("status", "--porcelain", "-uall")
-        environment = {name: value for name, value in os.environ.items() if name != "GIT_DIR"}
-        return "".join(
-            subprocess.run(
-                ["git", "-C", str(tree), *asked], check=True, capture_output=True, text=True, env=environment
-            ).stdout
-            for tree in trees
-        )
+        return "".join(self._git(tree, "status", "--porcelain", "-uall") for tree in trees)
 
     def audited(self) -> None:
         """Put the run of the set into the private folder; it was audited, and searched, once for all tests."""
@@ -138,12 +134,8 @@ class World:
     def call(self, *args: object, quiet: tuple[Path, ...] = ()) -> int:
         """Run a command and search all that it said and wrote, but below the folders of `quiet`."""
         self._capfd.readouterr()
-        named = {
-            "RUN": self.run,
-            "DATA": self.base / "copy.jsonl",
-            "OUT": self.out,
-            "LIST": self.out / "s.json",
-        }
+        lists, copy = self.out / "s.json", self.base / "copy.jsonl"
+        named = {"RUN": self.run, "DATA": copy, "OUT": self.out, "LIST": lists}
         words = [str(named.get(str(arg), arg)).replace("BASE/", f"{self.base}/") for arg in args]
         self.patch.setattr("sys.argv", ["robustify", *words])
         with pytest.raises(SystemExit) as ended:
