@@ -119,7 +119,7 @@ def repeating_tests() -> Iterator[str]:
     texts = [words.words for words in messages()]
     texts += [p.read_text(encoding="utf-8") for p in (house.ROOT / "robustify/report").glob("*.yaml")]
     texts += [p.read_text(encoding="utf-8") for p in (house.ROOT / "robustify/report").glob("*.j2")]
-    ours = {run for text in texts for run in _runs(text)}
+    ours = {run for text in texts for run in _runs(_MARKUP.sub(" . ", text))}
     for path in sorted((house.ROOT / "tests").rglob("test_*.py")):
         for node in ast.walk(house.parsed(path)):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
@@ -134,10 +134,15 @@ def repeating_tests() -> Iterator[str]:
                     yield f"{path.relative_to(house.ROOT)}:{node.lineno}: {node.name}"
 
 
+_MARKUP = re.compile(r"<[^>]*>|\{%.*?%\}|\{\{.*?\}\}", re.S)
+"""Tags and expressions of a template, which are no words."""
+
+
 def _runs(text: str) -> Iterator[tuple[str, ...]]:
-    # A code is one word.
-    words = re.findall(r"[a-z'][a-z'_-]*", text.lower())
-    return (tuple(words[i : i + N_WORDS]) for i in range(len(words) - N_WORDS + 1))
+    """Yield every run of `N_WORDS` words without a number, a mark, or an expression between them."""
+    for part in re.split(r"[^a-z' ]+", text.lower().replace("\n", " ")):
+        words = part.split()
+        yield from (tuple(words[i : i + N_WORDS]) for i in range(len(words) - N_WORDS + 1))
 
 
 def main() -> int:

@@ -131,12 +131,9 @@ def test_too_few_items_for_a_verdict_are_said_before_and_after(robustify, tmp_pa
     assert needed in robustify("validate", "few.csv").out.splitlines()[0]
     assert needed in robustify("few.csv", "--public", "--dry-run").out.splitlines()[0]
     done = robustify("few.csv", "--public", "-o", "few")
-    assert done.out.startswith("Not evaluated: at least 50 items are needed.")
-    assert (done.code, robustify("check", "few").code, robustify("check", "few", "--strict").code) == (
-        0,
-        0,
-        7,
-    )
+    assert needed in done.out.splitlines()[0]
+    codes = (done.code, robustify("check", "few").code, robustify("check", "few", "--strict").code)
+    assert codes == (0, 0, 7)
 
 
 def test_validate_begins_with_the_verdict_and_ends_with_a_block_to_paste(robustify, cooking: Path) -> None:
@@ -169,7 +166,7 @@ def test_a_header_that_says_little_is_mapped_on_the_command_line(robustify, tmp_
 
 def test_heuristics_are_sorted_starred_and_concluded(robustify, cooking: Path) -> None:
     lines = robustify("heuristics", "cooking.csv").out.rstrip("\n").split("\n")
-    assert re.match(r"The options alone give keys away: (longest|most).* is right in ", lines[0])
+    assert re.search(r": (longest|most)\w* ", lines[0])
     table = json.loads(robustify("heuristics", "cooking.csv", "--json").out)["heuristics"]
     apart = lines.index("  Rules that read the question, too:")
     assert {line[2:].split()[0] for line in lines[apart + 1 : apart + 3]} == SEES_STEM
@@ -188,11 +185,11 @@ def test_heuristics_are_sorted_starred_and_concluded(robustify, cooking: Path) -
 def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -> None:
     written(tmp_path / "cooking.csv", encoding="cp1252")
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m")
-    assert (ended.code, "not valid UTF-8" in ended.err) == (3, True), ended.err
+    assert (ended.code, "[not-utf-8]" in ended.err) == (3, True), ended.err
     written(tmp_path / "cooking.csv")
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m")
     assert ended.code == 5
-    assert re.search(r"To fetch it \([0-9]+ MB\), run `robustify models pull smollm2-135m`", ended.err)
+    assert re.search(r"[0-9]+ MB.* `robustify models pull smollm2-135m`", ended.err)
     assert not Path("results").exists()
 
 
@@ -204,13 +201,13 @@ def test_a_dry_run_says_what_it_takes_before_the_model_is_there(
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run")
     assert ended.code == 0, ended.err
     assert re.search(r"smollm2-135m  about [\d,]+ requests, [\d,]+ tokens", ended.out)
-    assert "MB to download first: robustify models pull smollm2-135m" in ended.out
+    assert re.search(r"[0-9]+ MB .*robustify models pull smollm2-135m", ended.out)
     assert not Path("results").exists()
     (need,) = json.loads(
         robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run", "--json").out
     )["models"]
     assert need["requests"] > N * 4
-    assert "no model to ask" in robustify("cooking.csv", "--public", "--dry-run").out
+    assert json.loads(robustify("cooking.csv", "--public", "--dry-run", "--json").out)["models"] == []
 
 
 # ---- the first page of a long run ----
@@ -235,10 +232,10 @@ def test_a_long_run_has_a_page_before_its_models_answer_and_then_its_own(
         assert there[-1], "the page is there when its path is printed"
         page = Path("out/report.html").read_text(encoding="utf-8")
         assert "out/report.html" in ended.err
-        assert "The models are still answering" in page
+        assert 'class="above"' in page, "the page says that it grows"
         assert robustify("explain", "out").code == 2, "it is no run yet"
     assert robustify(*command, "-q").code in DONE
-    assert "The models are still answering" not in Path("out/report.html").read_text(encoding="utf-8")
+    assert 'class="above"' not in Path("out/report.html").read_text(encoding="utf-8")
     assert not Path("out/.run.writing").exists()
     held = {str(p.relative_to("out")) for p in Path("out").rglob("*") if p.is_file()} - {"run.json"}
     assert held == set(json.loads(Path("out/run.json").read_text())["files"])

@@ -200,9 +200,7 @@ def test_what_fails_can_be_chosen(robustify: Callable[..., Any], tmp_path: Path)
     for file, codes in ((clean, [0, 0, 0]), (note, [0, 7, 0]), (defect, [7, 7, 0])):
         ended = [robustify("lint", file, "--fail-on", on).code for on in ("warning", "note", "never")]
         assert ended == codes
-    assert robustify("lint", note).out == (
-        f"{note}:2: R012 note: the key is the longest option by 257 % [fix: shorten it, or lengthen the others]\n"
-    )
+    assert re.fullmatch(rf"{note}:2: R012 note: .* 257 % \[fix: .*\]\n", robustify("lint", note).out)
     assert robustify("lint", note, "-q").out == ""
     for bad in ("R9", "", "R01,x"):
         assert robustify("lint", note, "--select", bad).code == 2
@@ -234,16 +232,12 @@ def test_code_hosts_get_what_they_read(robustify: Callable[..., Any], tmp_path: 
     file = written(tmp_path / "a,b:c%.json", [*FIRES["R012"], *FIRES["R061"]])
     other = written(tmp_path / "other.json", FIRES["R061"])
     notice, warning = robustify("lint", file.name, *ONLY, "--format", "github").out.splitlines()
-    assert notice.startswith(
-        "::notice file=a%2Cb%3Ac%25.json,line=2,title=R012::the key is the longest option by 257 %25 ["
-    )
+    assert re.match("::notice file=a%2Cb%3Ac%25.json,line=2,title=R012::.* 257 %25 \\[", notice)
     assert warning.startswith("::warning file=a%2Cb%3Ac%25.json,line=")
     (log,) = json.loads(robustify("lint", file.name, other.name, *ONLY, "--format", "sarif").out)["runs"]
     assert [one["ruleId"] for one in log["results"]] == ["R012", "R061", "R061"]
-    assert {rule["id"]: rule["shortDescription"]["text"] for rule in log["tool"]["driver"]["rules"]} == {
-        "R012": "The key is the longest option, unlike others. Fix: shorten it, or lengthen the others.",
-        "R061": "Two options are the same. Fix: replace one.",
-    }  # fmt: skip
+    texts = {rule["id"]: rule["shortDescription"]["text"] for rule in log["tool"]["driver"]["rules"]}
+    assert all(texts[code].casefold().endswith(f"fix: {RULES[code].fix}.") for code in ("R012", "R061"))
     assert log["results"][0]["level"] == "note"
     assert len({one["partialFingerprints"]["robustifyItem/v2"] for one in log["results"]}) == 3
     assert log["results"][2]["locations"][0]["physicalLocation"]["region"]["startLine"] == 2
