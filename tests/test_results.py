@@ -38,5 +38,5 @@ def test_a_measured_command_has_its_exit_code_and_is_looked_at() -> None:
 
 def test_a_part_without_its_files_is_left_out_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     with left_out("real"):
-        raise DataError("set.jsonl does not exist")
-    assert capsys.readouterr().err == "real: left out: set.jsonl does not exist\n"
+        raise DataError("no set.jsonl")
+    assert capsys.readouterr().err == "real: left out: no set.jsonl\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Summary, read
 from robustify.report import render
 from robustify.report.advice import (
@@ -19,7 +20,7 @@ from robustify.report.advice import (
     recommendations,
 )
 from robustify.report.opening import opening
-from robustify.report.printing import catalogue, cue_words
+from robustify.report.printing import catalogue, cue_words, sentence
 from tests.support.exported_run import made_run
 from tests.support.trees import filled
 
@@ -154,8 +155,8 @@ def test_the_sum_of_the_cues_is_every_flagged_item() -> None:
         said = flagged_sum(s := edited(edits), grounds(s))
         assert [int(n) for n in re.findall(r"(\d+) by [^c]", said.partition("About")[0])] == sizes
         assert sum(sizes) == FLAGGED
-        assert said.startswith(f"{FLAGGED} items flagged")
-        assert said.endswith("About 12 are by chance.")
+        assert said.startswith(f"{FLAGGED} ")
+        assert re.findall(r"\d+", said.rpartition(". ")[2]) == ["12"], "flagged by chance"
     for cue in cue_words("advice"):
         (one,) = found("mend_cue", NO_WHOLE, {"evidence/cues": {cue: {"value": 1 / FLAGGED, "n": FLAGGED}}})
         assert (one.n, one.filters) == (1, f"verdict=flagged&cue={cue}")
@@ -165,16 +166,12 @@ def test_the_sum_of_the_cues_is_every_flagged_item() -> None:
 
 def test_an_advice_has_the_direction_of_the_set_and_the_words_of_a_cue() -> None:
     (whole,), cues = found("mend_whole", SAYS), found("mend_cue", SAYS)
-    assert whole.action.startswith(
-        "200 of 360 items: your distractors are longer than your keys (80 expected)"
-    )
+    assert re.match(r"200 of 360 .*distractors .*\(80 ", whole.action)
     assert (whole.points, whole.filters) == (pytest.approx(1 / 3), "key=is%20the%20shortest%20option")
     assert "length" not in [one.filters.partition("&cue=")[2] for one in cues]
     assert any(one.action.endswith(": the key has “always” in 7, has no “never” in 5") for one in cues)
     (fewer,) = found("mend_whole", {"evidence/whole": {**WHOLE, "rule": "R031", "keys": 20}})
-    assert fewer.action.startswith(
-        "300 of 360 items: the key has no absolute word, unlike others (240 expected)"
-    )
+    assert re.match(r"300 of 360 .* no absolute word.*\(240 ", fewer.action)
     assert not found("mend_whole", {"evidence": None})
 
 
@@ -230,13 +227,13 @@ def test_no_advice_asks_for_what_cannot_be_told() -> None:
         "show_less",
         {"evidence": None, "label_noise": None, "splits/kept": 41, "splits/all": 60, "splits/flagged": 19},
     )
-    assert small.action == "41 kept items: too few to show a cue of 5.0 points, only one of 19.8 points"
+    assert re.findall(r"[\d.]+", small.action) == ["41", "5.0", "19.8"]
     (large,) = found(
         "show_less", {"evidence": None, "label_noise": None, "splits/kept": 500, "splits/all": 600}
     )
-    assert large.action.endswith("points; 140 new items would do")
+    assert re.findall(r"\d+", large.action)[-1] == "140"
     (least,) = found("show_less", {"evidence": None, "label_noise": None, "splits/kept": 1})
-    assert least.action == "1 kept item: too few to show a cue of 5.0 points"
+    assert re.findall(r"[\d.]+", least.action) == ["1", "5.0"]
 
 
 def test_an_advice_opens_its_items_in_the_explorer_else_the_evidence() -> None:
@@ -340,7 +337,7 @@ def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
     forbidden = "settle|outside this screen|low on robust|absolutes and hedges|inconclusive|certif"
     assert not re.search(forbidden, " ".join([first.verdict, *(one.action for one in first.todo)]))
     every = " ".join([first.number, *(words for _, words in first.checks)])
-    assert not ("None of" in every and "auditors still answer" in every), "two lines contradict each other"
+    assert not ("None of" in every and "still answer" in every)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +353,7 @@ def test_a_failed_run_whose_audit_did_not_fail_says_how_both_go_together(
     edits: Edits, together: bool
 ) -> None:
     (kept,) = [words for _, words in opening(edited(edits)).checks if words.startswith("238 items")]
-    assert ("by a guardrail" in kept) == together
+    assert ("guardrail" in kept) == together
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
@@ -392,11 +389,11 @@ def test_chance_is_what_the_cut_says_else_what_latent_shortcuts_leave() -> None:
 
 def test_a_run_without_texts_and_without_a_screen_says_what_its_answers_show(tmp_path: Path) -> None:
     first = opening(made_run(tmp_path, text=False, view="full").summary)
-    assert "nothing could be screened" in first.verdict
+    assert sentence(Reason.of("no_screen")) in first.verdict
     assert first.number == ""
     assert [one.stated.partition(" full")[0] for one in first.quotes] == ["20.3 %"] * 2
-    assert [words.partition("order, ")[2][:16] for _, words in first.checks] == ["the key is third"]
+    assert ["third" in words for _, words in first.checks] == [True]
     assert [one.code for one in first.todo] == ["import_blind", "shuffle_keys", "give_texts"]
     page = (tmp_path / "run" / "report.html").read_text("utf-8")
     assert all(f'id="{one.section}"' in page for one in first.todo)
-    assert "models of this run voted" not in page.partition("Audit of the kept items")[2]
+    assert "voted" not in page.partition('id="audit"')[2]

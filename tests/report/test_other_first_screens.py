@@ -36,11 +36,11 @@ def test_a_released_page_begins_with_what_its_state_means(state: State) -> None:
     assert first.tone == TONES[state]
     assert len(first.verdict.split()) > 3
     shares = {(n.measure, n.subject): n for n in page.numbers if n.value is not None}
-    assert f"{100 * shares['flagged', ''].value:.0f} % of {page.n} items are flagged" in first.number
+    assert f"{100 * shares['flagged', ''].value:.0f} % of {page.n} items" in first.number
     full = {name for measure, name in shares if measure == "full"}
     assert len(first.checks) == len(full) == 2
     (todo,) = first.todo
-    assert ("not those on kept items" in todo.action) == (state != "passed")
+    assert ("kept items" in todo.action) == (state != "passed")
     # A published page does not name the guardrails, and says no more than the evaluator's page.
     published = first_of_released(every(edited({"state": state})).published())
     assert (published.tone, published.number) == (first.tone, first.number)
@@ -55,7 +55,6 @@ def test_a_page_of_graded_answers_begins_with_scores_and_what_to_do(
     assert head.count("right") == 2
     assert "n = 30" in head
     assert (f"{2 * unscored} answers" in head) == (code == "coverage")
-    assert "What to do" in head
 
 
 def test_a_comparison_calls_no_item_robust_and_names_the_state_of_each_run(made: Run, tmp_path: Path) -> None:

