@@ -140,8 +140,11 @@ def test_what_length_brings_counts_as_length_in_a_much_longer_pick(votes: Votes)
         Item(name, "Which?", ("a word", "a long, very long answer", "some", "more") if at == 0 else short, 0)
         for at, name in enumerate(votes.items)
     ]
-    assert of(ranking, decision, votes, items).leading[:2] == ("length", "form")
-    assert of(ranking, decision, votes).leading[:2] == ("words", "form")
+    moved, unmoved = of(ranking, decision, votes, items), of(ranking, decision, votes)
+    assert (moved.leading[:2], unmoved.leading[:2]) == (("length", "form"), ("words", "form"))
+    assert moved.carried.sum(axis=1) == pytest.approx(unmoved.carried.sum(axis=1)), (
+        "each contribution counts once"
+    )
 
 
 @pytest.mark.parametrize(("choices", "leading"), cases("judging", "cues_of_marks"))
