@@ -49,4 +49,4 @@ def free_rows(items: "Sequence[Item]") -> "FreeRows":
     """Convert items to rows of open-ended questions, for exports."""
     from robustify.freeform import free_grading
 
-    return free_grading.free_rows(items)
+    return free_grading.convert_items(items)

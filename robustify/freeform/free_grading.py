@@ -20,7 +20,7 @@ from robustify.pipeline.free_settings import FreeSettings
 _RULES = FreeSettings(mode="deterministic")
 
 
-def free_rows(items: Sequence[Item]) -> FreeRows:
+def convert_items(items: Sequence[Item]) -> FreeRows:
     """Convert all items that can be asked without options and graded by rules into rows, in order."""
     questions = [convert_item(item) for item in items]
     rows = (

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from robustify.export.tasks import task_name, write_free_task, write_tasks
 from robustify.export.writing import Heading
-from robustify.freeform.free_grading import free_rows, grade, process_results
+from robustify.freeform.free_grading import convert_items, grade, process_results
 from robustify.items.item import Item, item_row
 from robustify.items.orders import own
 from robustify.items.views import NO_PASSAGE, View, template
@@ -201,7 +201,7 @@ def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None
     ],
 )
 def test_a_reply_is_graded_as_our_graders_grade_it(reply: str, expected: dict[str, float]) -> None:
-    row = free_rows(made_up()).rows[0]
+    row = convert_items(made_up()).rows[0]
     other = row["choices"][(row["key"] + 1) % len(row["choices"])]
     said = reply.format(right=row["reference"], other=other)
     assert process_results(row, [said]) == expected
@@ -214,7 +214,7 @@ def dummy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     tasks = folder / "lm_eval_tasks"
     tasks_of(folder)
-    write_free_task(tasks, HEADING, free_rows(made_up()))
+    write_free_task(tasks, HEADING, convert_items(made_up()))
     for name in TEMPLATES:
         shutil.copy(TASK_FOLDER / f"{name}.yaml", tasks)
     names = [*(task_name("Demo-benign", name) for name in ("robustify", "kept_free_graded")), *TEMPLATES]
@@ -262,7 +262,7 @@ def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name:
 @pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 def test_the_free_task_shows_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
     items = {i.id: i for i in made_up()}
-    asked = free_rows(made_up()).rows
+    asked = convert_items(made_up()).rows
     name = task_name("Demo-benign", "kept_free_graded")
     rows = list(logged(dummy, name))
     assert [row["doc"]["id"] for row in rows] == [row["id"] for row in asked]
