@@ -16,7 +16,7 @@ from robustify.reading.marks.picks import runs_on
 if TYPE_CHECKING:
     from robustify.reading.logs.exchanges import Exchange
     from robustify.reading.logs.log import Log, LoggedItem, LogReply
-    from robustify.reading.logs.shown import Prompt, Shown
+    from robustify.reading.logs.prompts import Prompt, ShownParts
 
 
 _WITHOUT_QUESTION = re.compile(
@@ -41,7 +41,7 @@ class LoggedRow(HoldsText):
     @cached_property
     def prompt(self) -> "Prompt | None":
         """Prompts of the row, or None if the log has none."""
-        from robustify.reading.logs.shown import Prompt
+        from robustify.reading.logs.prompts import Prompt
 
         exchange = self.exchange
         if not any(exchange.contexts) or not self.item.choices:
@@ -49,16 +49,16 @@ class LoggedRow(HoldsText):
         return Prompt(self.item, exchange.contexts, exchange.continuations)
 
     @cached_property
-    def parts(self) -> "Shown | None":
+    def parts(self) -> "ShownParts | None":
         """What the prompt shows, or None if there is none."""
-        from robustify.reading.logs.shown import parts_shown
+        from robustify.reading.logs.prompts import parts_shown
 
         return parts_shown(self.prompt) if self.prompt else None
 
     @cached_property
     def context(self) -> str:
         """Text of the first prompt, without the form of a chat."""
-        from robustify.reading.logs.shown import plain_context
+        from robustify.reading.logs.prompts import plain_context
 
         return plain_context(self.exchange.contexts[0]) if self.exchange.contexts else ""
 

@@ -21,10 +21,10 @@ from robustify.reading.logs.match import (
     OtherItemError,
     answer_rows,
     bare_row,
-    of_item,
+    fit_to_item,
     table_in_order,
 )
-from robustify.reading.logs.shown import BLIND
+from robustify.reading.logs.prompts import BLIND
 from robustify.reading.survey import find_defects, odd_options
 
 MatchedRow = tuple[Log, LogReply, MatchedItem]
@@ -68,7 +68,7 @@ def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False)
         asking = (log.file, reply.model, reply.view, reply.template)
         try:
             match = catalogue.find(reply.item, asking, log.task, blind=reply.view in BLIND)
-            rows.append((log, of_item(reply, catalogue.items[match.index]), match))
+            rows.append((log, fit_to_item(reply, catalogue.items[match.index]), match))
         except ItemError as error:
             set_aside.append(Quarantined(reply.line, error.reason, log.file))
             if isinstance(error, OtherItemError):

@@ -17,7 +17,7 @@ from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, r
 from robustify.reading.logs import log
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming
-from robustify.reading.logs.shown import Prompt, asked_as, same_question_notes
+from robustify.reading.logs.prompts import Prompt, decide_presentation, same_question_notes
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
@@ -44,7 +44,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         for row in table.rows
         if row.line in items and (prompt := _prompt(row.cells))
     ]
-    presentation = asked_as(path.name, KIND, prompts, options, from_prompts=True)
+    presentation = decide_presentation(path.name, KIND, prompts, options, from_prompts=True)
     texts = _completions(samples) if options.linting else {}
     exchanges: dict[tuple[int, log.Name], Exchange] = {}
     make = partial(log.LogReply, model=model, view=presentation.view, template=presentation.template)
@@ -222,7 +222,7 @@ def _scorer(file: str, samples: Sequence[Cells], wanted: str | None) -> str | No
 
 def _facts(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, log.Name]:
     steps = _list(as_object(tree.get("plan")).get("steps"))
-    return log.facts_of(
+    return log.checked_facts(
         {
             "inspect_ai": as_object(spec.get("packages")).get("inspect_ai"),
             "task_version": spec.get("task_version"),

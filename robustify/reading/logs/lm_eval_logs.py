@@ -28,6 +28,7 @@ from robustify.reading.loaders.rows import (
 from robustify.reading.logs import log
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming
+from robustify.reading.logs.prompts import Prompt, decide_presentation
 from robustify.reading.logs.requested import (
     by_choice,
     delimiter,
@@ -36,15 +37,14 @@ from robustify.reading.logs.requested import (
 )
 from robustify.reading.logs.responses import (
     every_text,
+    generated_text,
     innermost,
     log_likelihoods,
     n_replies,
     other_targets,
     reply_runs_on,
     run_on_notes,
-    written,
 )
-from robustify.reading.logs.shown import Prompt, asked_as
 
 KIND = "lm-eval"
 _LOGGED = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?")
@@ -116,7 +116,7 @@ def replies_in_rows(
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows if row.line in items}
     present = [prompt for prompt in prompts.values() if prompt is not None]
-    presentation = asked_as(head.file, head.kind, present, options, from_prompts=run.from_prompts)
+    presentation = decide_presentation(head.file, head.kind, present, options, from_prompts=run.from_prompts)
     make = partial(
         log.LogReply, model=options.name or run.model, view=presentation.view, template=presentation.template
     )
@@ -125,7 +125,7 @@ def replies_in_rows(
         make,
         apart,
         presentation.view in TEXT_VIEWS,
-        Naming.from_cells((written(row.cells) for row in rows), letters=presentation.labels),
+        Naming.from_cells((generated_text(row.cells) for row in rows), letters=presentation.labels),
         run_on,
     )
     read, wrong = rows_or_faults(
@@ -179,7 +179,7 @@ def _exchanges(
             prompt.contexts if (prompt := prompts[row.line]) else (),
             prompt.continuations if prompt else (),
             every_text(row.cells),
-            written(row.cells) or "",
+            generated_text(row.cells) or "",
             log.scores_of_row(row.cells),
             row.line in contradicting,
         )
@@ -241,7 +241,7 @@ def _reply(
     row: SourceRow, prompt: Prompt | None, item: log.LoggedItem, reading: _ReplyReading
 ) -> log.LogReply:
     make = partial(reading.make, row.line, item=item)
-    if (text := written(row.cells)) is not None:
+    if (text := generated_text(row.cells)) is not None:
         if row.line in reading.run_on:
             answer = reading.naming.answer(innermost(row.cells.get("resps", text)), item.k, item.choices)
             if answer["pick"] is not None:
@@ -285,7 +285,7 @@ def _contradictions(
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in replies:
         rightness, norms = log.scores_of_row(row.cells), _norms(reply)
-        plain = written(row.cells) in targets
+        plain = generated_text(row.cells) in targets
         for metric, right in rightness.items():
             if not reply.scores:
                 against = blamed = log.pick_contradicts(right, reply.item, reply.pick, plain=plain)
@@ -380,7 +380,7 @@ def _pretrained(arguments: object) -> object:
 
 
 def _facts(tree: Mapping[str, Any], config: Mapping[str, Any], task: str) -> dict[str, log.Name]:
-    return log.facts_of(
+    return log.checked_facts(
         {
             "lm_eval": tree.get("lm_eval_version"),
             "task_version": as_object(tree.get("versions")).get(task),

@@ -71,7 +71,7 @@ def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
     return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
 
 
-def facts_of(values: Mapping[str, object]) -> dict[str, Name]:
+def checked_facts(values: Mapping[str, object]) -> dict[str, Name]:
     """Return the metadata of a log whose values are names."""
     return {fact: name for fact, value in values.items() if (name := as_name(value)) is not None}
 
@@ -81,7 +81,7 @@ def path_name(text: str) -> Name:
     return Name(_NO_NAME.sub("-", text).strip("-")[:96] or "unnamed")
 
 
-def said_name(text: str) -> Name:
+def checked_model_name(text: str) -> Name:
     """Check and return a model name from a config or a command line. Raise `UsageError` if it is too long for a name."""
     if not _few_words(text):
         raise UsageError(
@@ -99,7 +99,7 @@ def headings(columns: Sequence[str]) -> dict[str, Name]:
     return names if all(column in names for column in columns) else {}
 
 
-def columns_of(pairs: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict[Name, str] | None:
+def columns_by_model(pairs: Iterable[tuple[str, str]], columns: Sequence[str]) -> dict[Name, str] | None:
     """Return the column of each model from (model, column) pairs, or None if a model name may be item text."""
     checked = headings(columns)
     out: dict[Name, str] = {}
@@ -161,7 +161,7 @@ class LogOptions:
     @property
     def name(self) -> Name | None:
         """Checked name of the model, or None. Raise `UsageError` if `model` is too long for a name."""
-        return None if self.model is None else said_name(self.model)
+        return None if self.model is None else checked_model_name(self.model)
 
     @property
     def fields(self) -> FieldMap | None:
@@ -226,7 +226,7 @@ class Log(HoldsText):
     exchanges: Mapping[tuple[int, Name], Exchange] = field(default_factory=dict)
 
 
-Shown = tuple[dict[int, LoggedItem], list[Fault], list[Notice]]
+ItemsOfLog = tuple[dict[int, LoggedItem], list[Fault], list[Notice]]
 """Items by line, faults of the other rows, and notes."""
 
 
@@ -236,11 +236,11 @@ class ShownBefore:
     def __init__(self) -> None:
         self._key: object = None
         self._task = NOTHING
-        self._shown: Shown = {}, [], []
+        self._shown: ItemsOfLog = {}, [], []
 
     def items(
         self, file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
-    ) -> Shown:
+    ) -> ItemsOfLog:
         """Return the items, faults, and notes of an item table, reusing those of the last log if the tables are equal."""
         key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults
         # The task stands only in the names of groups.
@@ -274,7 +274,7 @@ class LogReader:
 
 def logged_items(
     file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
-) -> Shown:
+) -> ItemsOfLog:
     """Map each line of an item table to the item that its row shows. Return faults and notes, too. `names` maps
     lines to the labels of the items. Raise `DataError` if the layout is unknown, or the choices are only letters,
     and `UsageError` if no row has a mapped field."""

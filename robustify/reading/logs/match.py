@@ -194,7 +194,7 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
         yield answer(identity, scores, per_char, n_chars=chars, n_bytes=sizes)
 
 
-def of_item(reply: LogReply, item: Item) -> LogReply:
+def fit_to_item(reply: LogReply, item: Item) -> LogReply:
     """Check a reply whose log lacks the number of choices, and return it. A pick beyond the last choice is removed. Raise
     `OtherItemError` if the number of scores differs from the number of choices."""
     if reply.item.k:

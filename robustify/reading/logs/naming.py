@@ -54,7 +54,9 @@ class Naming:
         return {"pick": None, "reason": reading.reason}
 
 
-def naming(file: str, keys: Sequence[object], picks: Sequence[object], first: str) -> tuple[Naming, Naming]:
+def decide_naming(
+    file: str, keys: Sequence[object], picks: Sequence[object], first: str
+) -> tuple[Naming, Naming]:
     """Return the formats in which keys and picks name choices. `first` is the user's setting for counting, or "".
     Raise `DataError` if it is unknown whether whole numbers count from 0 or 1, and `UsageError` if `first` is neither."""
     if first not in ("", "=0", "=1"):

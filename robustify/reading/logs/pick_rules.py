@@ -211,7 +211,7 @@ def model_columns(profile: Profile, picks: str) -> dict[log.Name, str]:
     columns are not named after models."""
     if not {"*", ","} & set(picks):
         return {log.NOTHING: picks}
-    models = log.columns_of(profile.matching(picks), profile.columns)
+    models = log.columns_by_model(profile.matching(picks), profile.columns)
     if not models:
         raise DataError(
             f"{profile.file}: some columns of picks are not named after a model; {profile.listed}. Name each column after "

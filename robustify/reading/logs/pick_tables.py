@@ -19,7 +19,7 @@ from robustify.reading.loaders import rows
 from robustify.reading.loaders.loaded import mapped_columns
 from robustify.reading.logs import log
 from robustify.reading.logs.exchanges import Exchange
-from robustify.reading.logs.naming import Naming, naming, whole_number
+from robustify.reading.logs.naming import Naming, decide_naming, whole_number
 from robustify.reading.logs.pick_cells import PickCells, PickColumns, pick_cells
 from robustify.reading.logs.pick_rules import (
     BEST_SCORE,
@@ -31,8 +31,8 @@ from robustify.reading.logs.pick_rules import (
     option_columns,
     require_parts,
 )
+from robustify.reading.logs.prompts import assumed_view
 from robustify.reading.logs.responses import run_on_notes
-from robustify.reading.logs.shown import assumed
 from robustify.reading.marks.picks import runs_on
 
 KIND = "picks"
@@ -136,7 +136,7 @@ def _encoding(
     """Decide by whole columns how a table is written. Return the assumptions as notes, too."""
     views, view_notes = _views(file, picks, columns, options)
     keys = [pick.parts.get("key") for pick in picks if "key" in pick.parts]
-    by_key, by_pick = naming(
+    by_key, by_pick = decide_naming(
         file, keys, [pick.parts.get("pick") for pick in picks], columns.parts.get("first", "")
     )
     case = _Counting(file, picks, columns, options.keyed, by_key, by_pick)
@@ -237,7 +237,7 @@ def _models(
         return {}
     column = columns.parts.get("model", "=")
     if column.startswith("="):
-        return {column[1:].strip(): log.said_name(column[1:].strip())}
+        return {column[1:].strip(): log.checked_model_name(column[1:].strip())}
     names = [text for pick in picks if (text := pick.text("model"))]
     models = log.names_in(names, (text for pick in picks for text in (pick.parts.get("stem"), *pick.choices)))
     if names and not models:
@@ -254,7 +254,7 @@ def _views(
 ) -> tuple[dict[str, View], list[Notice]]:
     """Return the view that each word in the view column means, and notes. Without such a column, the only word is ""."""
     if "view" not in columns.parts:
-        notes = [] if options.view else [Notice(assumed("full"), code="assumed-view")]
+        notes = [] if options.view else [Notice(assumed_view("full"), code="assumed-view")]
         return {"": options.view or "full"}, notes
     views_by_word: dict[str, View] = {view: view for view in VIEWS}
     views_by_word |= {f"no_{options.hidden}": "choices_only", f"with_{options.hidden}": "full"}

@@ -13,7 +13,7 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.reading.logs.log import LoggedItem
-from robustify.reading.logs.shown import Prompt, plain_context
+from robustify.reading.logs.prompts import Prompt, plain_context
 from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
 
 _SAMPLED = 200

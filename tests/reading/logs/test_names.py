@@ -14,11 +14,11 @@ from robustify.base.errors import RobustifyError
 from robustify.items.item import Item
 from robustify.reading.logs import Log, LogOptions, LogPath, gather, read_logs
 from robustify.reading.logs.log import (
+    checked_model_name,
     headings,
     listed,
     names_in,
     path_name,
-    said_name,
     topics_in,
 )
 from robustify.reading.logs.pick_tables import PARTS
@@ -202,7 +202,7 @@ def test_what_is_no_name_is_counted_and_not_listed() -> None:
     assert headings(["model", "a head of four words"]) == {}
     assert path_name("My Runs|5") == "My-Runs-5"
     with refuses("invalid-model-name"):
-        said_name("one two three four five six seven eight nine")
+        checked_model_name("one two three four five six seven eight nine")
 
 
 def test_topics_that_are_no_names_are_left_out_and_it_is_noted(tmp_path: Path) -> None:

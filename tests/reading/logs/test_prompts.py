@@ -7,7 +7,7 @@ import pytest
 
 from robustify.reading.logs import LogOptions, read_log
 from robustify.reading.logs.log import LoggedItem
-from robustify.reading.logs.shown import VIEW_RULES, Prompt, PromptEvidence, parts_shown
+from robustify.reading.logs.prompts import VIEW_RULES, Prompt, PromptEvidence, parts_shown
 from tests.support.fake_logs import boxes, jsonl, written_row
 
 

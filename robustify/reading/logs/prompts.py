@@ -50,7 +50,7 @@ class Prompt(HoldsText):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownParts:
     """Parts of an item that its prompt shows. `passage` is None if the item has none. `n_options` counts the options whose
     texts are in the prompt, and `labels` are those of the options that it lists."""
 
@@ -60,7 +60,7 @@ class Shown:
     labels: tuple[str, ...]
 
 
-def parts_shown(prompt: Prompt) -> Shown:
+def parts_shown(prompt: Prompt) -> ShownParts:
     """Return the parts of an item that its prompt shows. A text may differ in white space, case, or a few words, and a part
     of the question may be in the continuation."""
     item, context = prompt.item, plain_context(prompt.contexts[0])
@@ -68,7 +68,7 @@ def parts_shown(prompt: Prompt) -> Shown:
     passage, question = item.stem[: item.question_at].strip(), item.stem[item.question_at :]
     before = folded(context)
     listed = cut_at_labels(context)
-    return Shown(
+    return ShownParts(
         _contains(seen, question),
         _contains(seen, passage) if passage else None,
         sum(folded(choice) in before for choice in item.choices),
@@ -106,7 +106,7 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedAs:
+class Presentation:
     """View and template of a log. `digest` is set if the template is one of robustify, `labels` are those of the
     options if the prompts label them in another way than by Latin letters, and `notes` state assumptions."""
 
@@ -160,7 +160,7 @@ def _notes_on_blind(seen: PromptEvidence, view: View) -> list[Notice]:
 
 def _notes_on_asking(seen: PromptEvidence, view: View) -> list[Notice]:
     lacking = f"; {seen.lacking}" if seen.n_asking < (1 - _FEW) * seen.n else ""
-    return [Notice(assumed(view) + lacking, code="assumed-view")]
+    return [Notice(assumed_view(view) + lacking, code="assumed-view")]
 
 
 VIEW_RULES = (
@@ -169,7 +169,7 @@ VIEW_RULES = (
         "no prompts",
         "the log has no prompts, so the usual view is assumed",
         lambda seen: None if seen.n else "full",
-        lambda _, view: [Notice(f"{assumed(view)}: the log has no prompts", code="assumed-view")],
+        lambda _, view: [Notice(f"{assumed_view(view)}: the log has no prompts", code="assumed-view")],
     ),
     ViewRule(
         "blind texts",
@@ -201,9 +201,9 @@ def _decide(seen: PromptEvidence) -> tuple[View, list[Notice]]:
     return view, rule.notes(seen, view)
 
 
-def asked_as(
+def decide_presentation(
     file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions, *, from_prompts: bool = False
-) -> AskedAs:
+) -> Presentation:
     """Return the view and template in which the items of a log were asked. The template is `kind` unless all prompts match
     one of robustify. If questions were read `from_prompts` and all are equal, they are an instruction. Raise `UsageError`
     or `DataError` if prompts contradict `options.view`."""
@@ -233,10 +233,10 @@ def asked_as(
         notes += same_question_notes(prompt.item for prompt in prompts)
     if not by_text:
         notes += _options_notes(sample, parts)
-    return AskedAs(view, kind, notes=tuple(notes), labels=_usual_labels(parts))
+    return Presentation(view, kind, notes=tuple(notes), labels=_usual_labels(parts))
 
 
-def _usual_labels(parts: Sequence[Shown]) -> tuple[str, ...] | None:
+def _usual_labels(parts: Sequence[ShownParts]) -> tuple[str, ...] | None:
     """Return the series of labels that most prompts show, or None if these are Latin letters or nothing."""
     every = (series_named(part.labels) for part in parts)
     series = Counter(labels for labels in every if labels not in (None, LETTERS))
@@ -244,14 +244,14 @@ def _usual_labels(parts: Sequence[Shown]) -> tuple[str, ...] | None:
     return labels if 2 * n > len(parts) else None
 
 
-def _has_hidden_part(parts: Shown, options: LogOptions) -> bool:
+def _has_hidden_part(parts: ShownParts, options: LogOptions) -> bool:
     """Return whether a prompt shows the part that the choices-only views hide."""
     if options.hidden in ("passage", "context") and parts.passage is not None:
         return parts.passage
     return parts.question
 
 
-def _options_notes(seen: Sequence[Prompt], parts: Sequence[Shown]) -> list[Notice]:
+def _options_notes(seen: Sequence[Prompt], parts: Sequence[ShownParts]) -> list[Notice]:
     """Return notes on prompts that ask for a letter but lack options."""
     pairs = list(zip(seen, parts, strict=True))
     without = [part for prompt, part in pairs if not part.n_options and len(part.labels) < prompt.item.k]
@@ -280,15 +280,15 @@ def same_question_notes(items: Iterable[LoggedItem]) -> list[Notice]:
     return [Notice(note, code="same-question")] * (len(set(stems)) == 1 < len(stems))
 
 
-def assumed(view: View) -> str:
+def assumed_view(view: View) -> str:
     """Return what to say of a log whose view is not specified."""
     return f"the view was assumed to be {view} (to change this, use --view)"
 
 
-def _ours(prompts: Sequence[Prompt]) -> AskedAs | None:
+def _ours(prompts: Sequence[Prompt]) -> Presentation | None:
     for view, name in ((own_view, name) for own_view in OURS for name in names(own_view)):
         if prompts and all(_is_template(prompt, view, name) for prompt in prompts):
-            return AskedAs(view, name, template(view, name).digest)
+            return Presentation(view, name, template(view, name).digest)
     return None
 
 
