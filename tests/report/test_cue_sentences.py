@@ -159,6 +159,6 @@ def test_all_of_the_above_and_both_a_and_b_are_one_rule_with_one_advice() -> Non
         for cue in ("pointer", "words", "none", "certainty"):
             row = {"verdict": "flagged", "reason": "", "pick": 2, "cues": [{"cue": cue}]}
             (edit,) = mends(row, item(choices, 2), cloze=False)
-            assert edit.casefold().startswith(f"{FIXES['R041']}: ".casefold())
+            assert edit.count("other options") == 2
     letters = ("both A and B", "A and C", "B and C", "A and B")
     assert not any(LINT["R041"].marks(letters, "")), "letters as options are no references"
