@@ -110,7 +110,8 @@ class Manner:
 
     `echo`: "cut" forgets the front of the prompt. `faults`: a status, headers and, if wanted, a body for each of the next
     completions, or None. `fields`: statuses for requests with these fields. `streams`: words that refuse every request.
-    `ids`: tokens are shown as numbers.
+    `listing`: a status and a body instead of the list of models. `strict`: other names are unknown. `ids`: tokens are shown
+    as numbers.
     `spoil`: what is wrong with the numbers of a prompt.
     `letters`: how a chat that is asked for a letter gives one, drawn from the model's probabilities; "" gives none, "cut"
     thinks until its length ends.
@@ -122,6 +123,8 @@ class Manner:
     served: str = "toy"
     says: str | None = None
     lists: tuple[str, ...] | None = None
+    listing: tuple[int, Any] | None = None
+    strict: bool = False
     root: str | None = None
     echo: Literal["right", "shifted", "missing", "ignored", "cut", "none"] = "right"
     prompt_logprobs: bool = False
@@ -167,9 +170,13 @@ class Stub:
         manner = self.manner
         if manner.key is not None and headers.get("authorization") != f"Bearer {manner.key}":
             return Answer(401, {"error": {"message": "bad key"}})
+        if path == "/v1/models" and manner.listing is not None:
+            return Answer(*manner.listing)
         if path == "/v1/models":
             names = (manner.served,) if manner.lists is None else manner.lists
             return Answer(200, {"object": "list", "data": [{"id": n, "root": manner.root} for n in names]})
+        if manner.strict and body["model"] != manner.served:
+            return Answer(404, {"error": {"message": "no model"}})
         with self._lock:
             self.bodies.append(body)
             self.headers.append(headers)

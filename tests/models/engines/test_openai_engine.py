@@ -17,7 +17,7 @@ from robustify.wings import wings
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from bench.torture.runs import files_of
-from robustify.base.errors import ModelError, UsageError
+from robustify.base.errors import UsageError
 from robustify.items.item import Item
 from robustify.items.views import Request
 from robustify.models.engines import check_model
@@ -29,7 +29,7 @@ from robustify.models.engines.settings import RayModel
 from robustify.pipeline import steps
 from robustify.runs.run import write_items
 from tests.support.coded import cases, coded
-from tests.support.openai_stub import Answer, Stub, Toy, config, model, scored, stub
+from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
 from tests.support.server_cases import MIXED, REQUESTS, reference
 
 MANY = REQUESTS["texts"]
@@ -100,33 +100,6 @@ def test_a_name_that_is_no_name_of_a_model_is_left_out_of_the_fingerprint() -> N
             check_model(model(server, model="the secret cat", pin="toy"), Path(), ())["model"]
             == "the secret cat"
         )
-
-
-@pytest.mark.parametrize("kind", [{}, {"letters": "first", "completions": False}])
-@pytest.mark.parametrize(
-    "answer",
-    [
-        (403, {"error": {"message": "missing scopes"}}),
-        (501, {}),
-        (200, [{"id": "toy"}]),
-        (200, {"data": None}),
-    ],
-)
-def test_a_model_that_a_gateway_lists_otherwise_or_not_is_asked(
-    answer: tuple[int, Any], kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def gateway(self: Stub, path: str, body: dict[str, Any], headers: dict[str, str]) -> Answer:
-        if path == "/v1/models":
-            return Answer(*answer)
-        known = body["model"] == "toy"
-        return ask(self, path, body, headers) if known else Answer(404, {"error": {"message": "no model"}})
-
-    ask = Stub.answer
-    monkeypatch.setattr(Stub, "answer", gateway)
-    with stub(**kind) as server:
-        assert check_model(model(server, retries=0), Path(), ())["model"] == "toy"
-        with pytest.raises(ModelError):
-            check_model(model(server, retries=0, model="typo"), Path(), ())
 
 
 # what is tried again

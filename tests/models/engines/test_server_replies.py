@@ -8,8 +8,6 @@ import pytest
 
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
-from robustify.base.errors import ModelError
-from robustify.items.views import Request
 from robustify.models.engines.openai.client import Refusal, refusal_of, shown_name
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.openai.letters import read_letter, read_replies
@@ -106,19 +104,13 @@ def test_a_sampled_token_at_the_end_of_a_clipped_list_is_no_bound(sampled: str, 
 
 
 @pytest.mark.parametrize(
-    "says", ["cheaper-model", "Question: the secret cat", "secret", "a" * 200, "cat\nblue"]
+    "says", ["cheaper-model", "Question: the secret cat", "secret", "a" * 200, "secret\nblue"]
 )
 def test_another_model_is_refused_by_a_name_that_is_no_piece_of_a_prompt(says: str) -> None:
     with stub() as server, OpenAIServer(model(server)) as engine:
-        engine.fingerprint()
         engine.write(["hello"], max_tokens=3)
         server.manner.says = says
-        for ask in (
-            lambda: engine.loglikelihoods([Request("Question: the secret cat\nAnswer:", " blue")]),
-            lambda: engine.write(["a secret"], max_tokens=3),
-        ):
-            with pytest.raises(ModelError) as e:
-                ask()
-            assert e.value.code == "other-model-name"
-            assert ("'cheaper-model'" in str(e.value)) == (says == "cheaper-model")
-            assert not any(word in str(e.value) for word in ("secret", "cat", "blue", "aaa"))
+        with coded(5, "other-model-name") as e:
+            engine.write(["a secret"], max_tokens=3)
+    assert ("'cheaper-model'" in str(e.value)) == (says == "cheaper-model")
+    assert not any(word in str(e.value) for word in ("secret", "aaa"))
