@@ -202,8 +202,8 @@ class Recall:
 
 def can_still_fail(trials: Sequence[bool], control: Sequence[bool]) -> bool:
     """Return whether a server could still fail if it missed the word in all further trials."""
-    rest = (n - len(trials) for n in _N_TRIALS if n > len(trials))
-    return any(likelihood_ratio([*trials, *[False] * n], control) >= LEAST_RATIO for n in rest)
+    n_further = (n - len(trials) for n in _N_TRIALS if n > len(trials))
+    return any(likelihood_ratio([*trials, *[False] * n], control) >= LEAST_RATIO for n in n_further)
 
 
 def likelihood_ratio(trials: Sequence[bool], control: Sequence[bool]) -> float:
