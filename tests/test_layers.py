@@ -12,6 +12,8 @@ from tools import house
 ROOT = Path(__file__).parent.parent
 MODULES = house.modules(ROOT)
 
+WINGS = {"gate", "restricted", "freeform", "composing"}
+"""Rooms that the core does not import. Of wings, only `restricted` may import `gate`, which it no longer needs."""
 FLOORS: list[set[str]] = [
     {"__version__", "base"},
     {"items"},
@@ -21,7 +23,7 @@ FLOORS: list[set[str]] = [
     {"report"},
     {"export"},
     {"pipeline"},
-    {"gate", "restricted", "freeform", "composing"},
+    WINGS,
     {"wings"},
     {"api", "inspect_extension"},
     {"cli", "__main__"},
@@ -96,6 +98,28 @@ def test_what_is_small_loads_nothing_heavy(code: str, heavy: set[str], tmp_path:
         text=True, check=False,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1:] == ["[]"], done.stdout[-300:] + done.stderr
+
+
+MOST_MODULES, MOST_OF_WINGS = 155, 6
+"""Modules with code that a plain audit may import, in all and of wings. The goal is 115 in all."""
+
+
+def test_a_plain_audit_imports_of_wings_only_recognition(tmp_path: Path) -> None:
+    rows = "".join(f"Which box is number {n}?,red {n},blue {n},{'AB'[n % 2]}\n" for n in range(60))
+    (tmp_path / "small.csv").write_text(f"question,A,B,answer\n{rows}")
+    run = COMMAND.format(["small.csv", "--public", "-o", "out", "-q"])
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{run}\nprint(*sys.modules)"], cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "ROBUSTIFY_CACHE": str(tmp_path)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    imported = {name for name in done.stdout.split() if name in MODULES}
+    coded = {name for name in imported if len(house.parsed(MODULES[name]).body) > 1}
+    assert coded, done.stderr
+    of_wings = {name for name in imported if house.place(name) in WINGS}
+    assert {house.place(name) for name in of_wings} == {"restricted"}
+    assert len(of_wings) <= MOST_OF_WINGS, sorted(of_wings)
+    assert len(coded) <= MOST_MODULES, len(coded)
 
 
 def test_modules_stay_small() -> None:

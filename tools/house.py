@@ -90,8 +90,8 @@ def _reached(start: str, edges: Mapping[str, set[str]]) -> set[str]:
 
 
 WINGS = frozenset({"restricted", "gate", "freeform", "composing"})
-"""Rooms above the core. Only `api` and `cli` plug them in."""
-ABOVE = frozenset({"api", "cli", "__init__", "__main__"})
+"""Rooms above the core. Only `wings` plugs them in, for what stands above it."""
+ABOVE = frozenset({"wings", "inspect_extension", "api", "cli", "__init__", "__main__"})
 
 
 def wings_of_core(root: Path) -> list[str]:

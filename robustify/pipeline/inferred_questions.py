@@ -10,7 +10,7 @@ from robustify.items.answers import Answer
 from robustify.items.item import Item
 from robustify.items.views import inferring_prompt
 from robustify.judging.readers.reader_rows import likeness_by_words, likeness_rows
-from robustify.models.engines.protocols import Progress, Writer, no_progress
+from robustify.models.engines.protocols import Progress, Watch, Writer, no_progress
 from robustify.models.replies import Purpose, Replies, replies_to
 from robustify.pipeline.config import Inferring
 from robustify.pipeline.encoder import embed_texts
@@ -60,3 +60,24 @@ def compare_inferred(
             yield from likeness_rows(
                 items, model, "meaning", np.where(some, (real * inferred_vectors).sum(axis=1), np.nan)
             )
+
+
+class QuestionInference:
+    """Questions that the models of one run infer. Replies are cached if `keep`, which a restricted set must not be."""
+
+    def __init__(self, settings: Inferring, items: Sequence[Item], cache: Path, *, keep: bool) -> None:
+        self._settings, self._items, self._cache, self._keep = settings, items, cache, keep
+        self._replies, self._inferred = Replies(cache if keep else None), Inferred()
+
+    def ask(self, name: str, model: object, watch: Watch) -> None:
+        """Ask a loaded model to infer the questions. Raise as `infer_questions`."""
+        with watch(f"{name}, questions from choices", len(self._items)) as progress:
+            self._inferred |= infer_questions(model, self._settings, self._items, self._replies, progress)
+
+    def answers(self) -> Iterator[Answer]:
+        """Return how similar the inferred questions are to the real ones."""
+        return compare_inferred(self._items, self._inferred, self._cache, keep=self._keep)
+
+    def close(self) -> None:
+        """Close the cache of replies."""
+        self._replies.close()

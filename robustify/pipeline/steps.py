@@ -1,6 +1,7 @@
 """Main job: load the items, ask each model about every item in several views, judge the answers, and write the run."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -26,10 +27,8 @@ from robustify.models.forecast import (
     with_remaining,
     with_words,
 )
-from robustify.models.replies import Replies
 from robustify.pipeline.config import Config, edited, overridden, parse
 from robustify.pipeline.encoder import options_for_bfloat16
-from robustify.pipeline.inferred_questions import Inferred, compare_inferred, infer_questions
 from robustify.pipeline.manifest import data_tree
 from robustify.pipeline.public import PublicPolicy, judged_run
 from robustify.pipeline.run_input import (
@@ -237,13 +236,17 @@ def ask_models(
     """Ask the models one after another, and add their answers and the usage that their servers report."""
     config, items, keep = policy.config, bench.items, policy.keeps_texts
     free = None if config.free is None else wings.free().start(config.free, items, cache, restricted=not keep)
-    asks, inferred = config.infer_question, Inferred()
+    inference = None
+    if config.infer_question is not None:
+        from robustify.pipeline.inferred_questions import QuestionInference
+
+        inference = QuestionInference(config.infer_question, items, cache, keep=keep)
     planned = plan(items, config.asking) if config.models else []
     n_requests = sum(len(p.requests) for p in planned)
     tables: list[Answers] = [run_input.answers]
     fingerprints: dict[str, Mapping[str, str]] = {}
     spent: list[Mapping[str, object]] = []
-    with Replies(cache if asks is not None and keep else None) as replies:
+    with nullcontext() if inference is None else closing(inference):
         for model in config.models:
             with (
                 watch(f"loading {model.name}", n_requests) as progress,
@@ -254,14 +257,14 @@ def ask_models(
                 store_pace(timed, model, cache)
                 if free is not None:
                     free.ask(model.name, scorer, watch)
-                if asks is not None:
-                    with watch(f"{model.name}, questions from choices", len(items)) as progress:
-                        inferred |= infer_questions(scorer, asks, items, replies, progress)
+                if inference is not None:
+                    inference.ask(model.name, scorer, watch)
                 fingerprints[model.name] = scorer.fingerprint()
                 if isinstance(scorer, Metered):
                     spent.append(scorer.usage())
     refuse_twins(config, fingerprints)
-    tables.append(Answers.of(compare_inferred(items, inferred, cache, keep=keep)))
+    if inference is not None:
+        tables.append(Answers.of(inference.answers()))
     return replace(
         run_input,
         facts=replace(run_input.facts, free=None if free is None else free.graded(watch)),

@@ -7,16 +7,18 @@ import hmac
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustify.base.errors import AuthorisationError
-from robustify.base.key_file import IDS_FILE_VARIABLE, Key, evaluator_key
+
+if TYPE_CHECKING:
+    from robustify.base.key_file import Key
 
 _MAC = "mac"
 _LABELS = ("sensitivity", "key_id", "adapter", "release", _MAC)
 
 
-def seal(manifest: Mapping[str, Any], key: Key) -> dict[str, Any]:
+def seal(manifest: Mapping[str, Any], key: "Key") -> dict[str, Any]:
     """Return the manifest of a run with its seal: an HMAC-SHA256 under the subkey for manifests."""
     return {**manifest, _MAC: _mac(manifest, key)}
 
@@ -28,9 +30,11 @@ def is_restricted(manifest: Mapping[str, Any]) -> bool:
     return any(name in manifest for name in _LABELS) or any(n.startswith("splits/") for n in names)
 
 
-def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
+def require_seal(folder: Path, manifest: Mapping[str, Any]) -> "Key":
     """Return the key that sealed a run.json. Raise `AuthorisationError` if it is missing or different, or run.json was
     edited."""
+    from robustify.base.key_file import IDS_FILE_VARIABLE, evaluator_key
+
     key = evaluator_key()
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(
@@ -48,7 +52,7 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> Key:
     return key
 
 
-def _mac(manifest: Mapping[str, Any], key: Key) -> str:
+def _mac(manifest: Mapping[str, Any], key: "Key") -> str:
     bare = {name: value for name, value in manifest.items() if name != _MAC}
     text = json.dumps(bare, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hmac.new(key.derived("manifest"), text.encode(), "sha256").hexdigest()

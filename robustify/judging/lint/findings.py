@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from string import ascii_uppercase
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from robustify.base.errors import counted
 from robustify.items.item import Item
 from robustify.judging.lint.cues import Cue
-from robustify.judging.lint.log_evidence import LintedLog
-from robustify.judging.lint.log_rules import LOG_RULES, log_hits
 from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES
 from robustify.reading.loaders.loaded import Loaded
+
+if TYPE_CHECKING:
+    from robustify.judging.lint.log_evidence import LintedLog
 
 LEAST_EXCESS = 0.1
 """Smallest difference from the expected number of keys, as a share of the items whose options differ in the cue."""
@@ -43,7 +44,11 @@ class Finding:
     @property
     def fix(self) -> str:
         """What to do about the finding."""
-        return (RULES.get(self.code) or LOG_RULES[self.code]).fix
+        if rule := RULES.get(self.code):
+            return rule.fix
+        from robustify.judging.lint.log_rules import LOG_RULES
+
+        return LOG_RULES[self.code].fix
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +139,10 @@ def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]
     return [one for one in found if one.code in codes]
 
 
-def log_findings(logs: Sequence[LintedLog], codes: Collection[str]) -> list[Finding]:
+def log_findings(logs: "Sequence[LintedLog]", codes: Collection[str]) -> list[Finding]:
     """Return the findings of the given rules about logs, by file and then by code."""
+    from robustify.judging.lint.log_rules import log_hits
+
     return [
         Finding(code, hit.severity, hit.path, hit.line, hit.item, hit.message)
         for code, hit in log_hits(logs, codes)
