@@ -40,6 +40,7 @@ from robustify.reading.logs import (
     join_few,
     read_logs,
 )
+from robustify.reading.logs.task_items import TaskItems
 from robustify.runs.run import Run, refuse_foreign
 
 _SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
@@ -71,6 +72,8 @@ def import_logs(
     refuse_foreign(folder)
     sources = [Source(path=str(path), skip_bad=options.skip_bad, **(naming or {})) for path in data]
     bench, options = _benchmark(sources, guard, options) if data else (None, options)
+    if bench and bench.documents:
+        options = replace(options, task_items=TaskItems.of(bench.documents).in_rows)
     with no_collector(), threadpool_limits(1, "blas"):
         with watch("reading the logs", 0):
             opened = read_logs(logs, options)

@@ -26,6 +26,7 @@ from robustify.reading.harness.task_files import code_words, task_files
 from robustify.reading.loaders.loaded import Source
 from robustify.reading.loaders.open_file import NamedSet, require_digest
 from robustify.reading.loaders.rows import table_of
+from robustify.reading.task_documents import TaskDocument
 
 _PACKAGES = {
     "lm-eval": ("lm_eval", "lm-eval", "lm-eval"),
@@ -83,7 +84,8 @@ def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
     match harness:
         case "lm-eval":
             table, fields = asked_items.item_table(rows, source.fields)
-            return NamedSet(table, digest, fields, f"lm-eval's `{asked_items.KEY}`", origin)
+            documents = tuple(TaskDocument.from_row(line, row) for line, row in enumerate(rows, start=1))
+            return NamedSet(table, digest, fields, f"lm-eval's `{asked_items.KEY}`", origin, documents)
         case "inspect":
             return NamedSet(replace(table, outer="inspect_log"), digest, None, "Inspect's `target`", origin)
         case _:

@@ -9,7 +9,7 @@ import re
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from operator import itemgetter
@@ -32,6 +32,7 @@ from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
 from robustify.reading.part_rules import PartDecision
 from robustify.reading.survey import find_defects
+from robustify.reading.task_documents import TaskDocument
 
 _MANY = 1 << 15
 """Number of items from which they stay packed, because as objects they take several times as much memory."""
@@ -55,6 +56,7 @@ class _Part:
     faults: tuple[Fault, ...]
     sha256: str
     recognised: Recognised
+    documents: tuple[TaskDocument, ...] = ()
 
 
 def load(source: Source, guard: Guard) -> Loaded:
@@ -101,6 +103,7 @@ def load_many(
         path=str(path if single else path.parent),
         files=files,
         recognised=tuple(part.recognised for part in parts),
+        documents=tuple(pair for part in parts if part.documents for pair in _with_items(part)),
     )
     guard.require_ordinary(bench, sources, adapter, names)
     return bench
@@ -133,6 +136,12 @@ def _read_parts(sources: Sequence[Source], guard: Guard) -> list[_Part]:
     if faults:
         raise DataError(*faults)
     return parts
+
+
+def _with_items(part: _Part) -> Iterator[tuple[TaskDocument, Item | None]]:
+    """Yield the documents of a task with their items."""
+    items = dict(zip(part.lines, part.items, strict=True))
+    return ((document, items.get(document.line)) for document in part.documents)
 
 
 def _require_unique_ids(items: Sequence[Item], files: Sequence[str], lines: Sequence[int]) -> None:
@@ -197,7 +206,7 @@ def _part(source: Source, base: str, guard: Guard) -> _Part:
     faults = sorted([*table.faults, *raw.faults, *wrong], key=lambda fault: fault.line)
     if faults and (not source.skip_bad or not items):
         raise DataError.gather(fault_lines(path.name, faults))
-    return _Part(path, items, lines, tuple(faults), digest, recognised)
+    return _Part(path, items, lines, tuple(faults), digest, recognised, named.documents if named else ())
 
 
 def _set_by_name(source: Source, guard: Guard) -> NamedSet | None:

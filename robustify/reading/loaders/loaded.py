@@ -14,6 +14,7 @@ from robustify.base.errors import Notice, UsageError
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
 from robustify.reading.part_rules import PartDecision
+from robustify.reading.task_documents import TaskDocument
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
@@ -152,7 +153,8 @@ class Recognised:
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """Benchmark in memory. `lines[i]` is the line, from 1, on which `items[i]` starts in `files[i]`. For Parquet, Arrow,
-    and JSON documents without a list of items, the row number replaces the line."""
+    and JSON documents without a list of items, the row number replaces the line. `documents` are those of tasks of lm-eval,
+    with their items."""
 
     name: str
     layout: str
@@ -164,3 +166,4 @@ class Loaded:
     path: str
     files: tuple[str, ...] = ()
     recognised: tuple[Recognised, ...] = ()
+    documents: tuple[tuple[TaskDocument, Item | None], ...] = ()

@@ -38,6 +38,7 @@ from robustify.reading.loaders.rows import (
     whole_text,
 )
 from robustify.reading.marks.labelling import COUNTED, LETTERS
+from robustify.reading.task_documents import TaskDocument
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -90,13 +91,14 @@ _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 @dataclass(frozen=True, slots=True, repr=False)
 class NamedSet(HoldsText):
     """Rows of a set that a harness loaded by its name, and their digest. If the harness has the keys, `fields` map the rows
-    and `keyed_by` says what of it they are. `origin` says what was loaded."""
+    and `keyed_by` says what of it they are. `origin` says what was loaded. `documents` are those of lm-eval."""
 
     table: SourceTable
     sha256: str
     fields: FieldMap | None = None
     keyed_by: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
+    documents: tuple[TaskDocument, ...] = ()
 
 
 def open_rows(

@@ -104,8 +104,11 @@ def replies_in_rows(
     names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
     filtered = replace(table, rows=rows)
+    logged = options.task_items(rows, names) if options.task_items else None
     try:
-        logged = before.items(head.file, table_of_items(head.file, filtered), options, run.task, names)
+        logged = logged or before.items(
+            head.file, table_of_items(head.file, filtered), options, run.task, names
+        )
     except DataError as error:
         filtered = with_requested_options(filtered, apart, error)
         logged = before.items(head.file, table_of_items(head.file, filtered), options, run.task, names)

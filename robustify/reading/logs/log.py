@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import NewType
+from typing import NewType, Protocol
 
 from robustify.base.arrays import tied_best
 from robustify.base.errors import Notice, UsageError
@@ -20,7 +20,7 @@ from robustify.base.texts import folded
 from robustify.items.views import Hidden, View
 from robustify.reading.loaders.layouts import groups, raw_items
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import Fault, SourceTable, name_like
+from robustify.reading.loaders.rows import Fault, SourceRow, SourceTable, name_like
 from robustify.reading.logs.exchanges import Exchange
 
 Name = NewType("Name", str)
@@ -147,7 +147,8 @@ class LogOptions:
     """Options that a user sets for a log. Other values are read from the log. `filter` selects a filter of lm-eval or a
     scorer of Inspect. `columns` maps each part of a row to its columns, or to a constant after `=`. `keyed` means that keys
     come from the file of the benchmark. `hidden` is the part of the item that the choices-only views did not show. If
-    `linting`, prompts and raw replies are kept, and a row that contradicts itself is no fault."""
+    `linting`, prompts and raw replies are kept, and a row that contradicts itself is no fault. `task_items` knows the
+    documents of the task that the user named."""
 
     view: View | None = None
     model: str | None = None
@@ -157,6 +158,7 @@ class LogOptions:
     skip_bad: bool = False
     hidden: Hidden = "question"
     linting: bool = False
+    task_items: "ItemsInRows | None" = None
 
     @property
     def name(self) -> Name | None:
@@ -228,6 +230,13 @@ class Log(HoldsText):
 
 ItemsOfLog = tuple[dict[int, LoggedItem], list[Fault], list[Notice]]
 """Items by line, faults of the other rows, and notes."""
+
+
+class ItemsInRows(Protocol):
+    """Function that returns the items of rows by their documents, or None if none of them is known."""
+
+    def __call__(self, rows: Sequence[SourceRow], names: Mapping[int, Name], /) -> Shown | None:
+        """Return the items by line, faults, and notes."""
 
 
 class ShownBefore:

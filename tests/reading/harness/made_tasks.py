@@ -1,7 +1,9 @@
 """Made-up tasks of lm-eval and Inspect, with their data."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 TEXTS = """
 dataset_path: json
@@ -39,6 +41,17 @@ Path(__file__).with_name("ran").write_text("")
 def first_ten(docs):
     return docs.select(range(10))
 """
+UNUSUAL = """
+task: unusual
+dataset_path: json
+dataset_kwargs: {data_files: {test: FOLDER/unusual.jsonl}}
+test_split: test
+output_type: multiple_choice
+doc_to_text: "{{frage}}\\nx) {{eins}}\\ny) {{zwei}}\\nz) {{drei}}\\nAntwort:"
+doc_to_choice: ["{{drei}}", "{{eins}}", "{{zwei}}"]
+doc_to_target: "{{[30, 10, 20].index(wahr)}}"
+"""
+"""Task with columns that no rule knows, and with its options in another order than in its prompt."""
 INSPECT = """
 import json
 
@@ -67,12 +80,21 @@ def docs(n: int = 24) -> list[dict[str, object]]:
     ]
 
 
+def _unusual(doc: Mapping[str, Any]) -> dict[str, object]:
+    texts = dict(zip(("eins", "zwei", "drei"), doc["choices"], strict=True))
+    # The usual columns mislead: the key and the options of the task are elsewhere.
+    usual = {"question": "Is it?", "choices": doc["choices"][1:], "answer": doc["answer"] % 2}
+    return {"frage": doc["question"], **texts, "wahr": 10 * (doc["answer"] + 1), **usual}
+
+
 def write_tasks(folder: Path) -> None:
     """Write the tasks and their data into a folder."""
     files = {
         "_texts_yaml": TEXTS, "texts.yaml": "include: _texts_yaml\ntask: made_texts\n", "letters.yaml": LETTERS,
         "group.yaml": GROUP, "code.yaml": CODE, "helper.py": HELPER, "made.py": INSPECT,
         "sums.jsonl": "".join(f"{json.dumps(doc)}\n" for doc in docs()),
+        "unusual.yaml": UNUSUAL,
+        "unusual.jsonl": "".join(f"{json.dumps(_unusual(doc))}\n" for doc in docs()),
     }  # fmt: skip
     for name, text in files.items():
         (folder / name).write_text(text.replace("FOLDER", str(folder)), encoding="utf-8")

@@ -228,3 +228,25 @@ def test_a_path_that_exists_wins_over_a_name(tmp_path: Path, robustify: Callable
 @pytest.mark.parametrize("name", ["hf:", "hf:owner", "lm-eval:", "inspect:nobody_has_this/task"])
 def test_a_name_of_another_form_is_a_usage_error(name: str, robustify: Callable[..., Ended]) -> None:
     assert robustify("validate", name).code == 2
+
+
+@needs_lm_eval
+def test_logs_of_a_task_with_unusual_columns_are_read_by_the_task(tasks: Path) -> None:
+    command = (
+        f"{LM_EVAL} -m lm_eval run --include_path . --tasks unusual,made_texts --model dummy --log_samples"
+    )
+    subprocess.run([*command.split(), "--output_path", "logs"], check=True, capture_output=True)
+    [log] = (tasks / "logs").rglob("samples_unusual_*.jsonl")
+    rows = [json.loads(line) for line in log.open()]
+    assert called(LM_EVAL, "import", log, "-o", "alone").returncode == 3
+    named = ("--data", "lm-eval:unusual.yaml", "--data", "lm-eval:texts.yaml")
+    done = called(LM_EVAL, "import", "logs", *named, "-o", "run", "--json")
+    assert done.returncode in (0, 7), done.stderr
+    unusual, texts = json.loads(done.stdout)["import"]["logs"][::-1]
+    assert (unusual["rows"], texts["rows"]) == (24, 24)
+    right = [unusual["accuracies"]["acc"]["right"], sum(row["acc"] for row in rows)]
+    summary = json.loads((tasks / "run" / "summary.json").read_text())
+    assert right[0] == right[1]
+    assert summary["splits"]["all"] == 48
+    other = called(LM_EVAL, "import", log, "--data", "lm-eval:letters.yaml", "-o", "other")
+    assert other.returncode == 3
