@@ -104,14 +104,13 @@ def replies_in_rows(
     names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
     filtered = replace(table, rows=rows)
-    logged = options.task_items(rows, names) if options.task_items else None
+    known = options.task_items(rows, names) if options.task_items else None
+    show = partial(before.items, head.file, options=options, task=run.task, names=names)
     try:
-        logged = logged or before.items(
-            head.file, table_of_items(head.file, filtered), options, run.task, names
-        )
+        logged = known or show(table_of_items(head.file, filtered))
     except DataError as error:
         filtered = with_requested_options(filtered, apart, error)
-        logged = before.items(head.file, table_of_items(head.file, filtered), options, run.task, names)
+        logged = show(table_of_items(head.file, filtered))
         note = "the options were read from the requests, because the docs do not contain them"
         notes.append(Notice(note, code="options-from-requests"))
     by_line, faults, shown_notes = logged
