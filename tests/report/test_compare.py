@@ -261,7 +261,10 @@ def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run
 
 def test_the_page_is_silent_escaped_and_the_same_twice(forms: tuple[Run, Run]) -> None:
     base, tuned = forms
-    page = comparison_html(compared([base.folder, tuned.folder, base.folder], GUARD))
+    comparison = compared([base.folder, tuned.folder, base.folder], GUARD)
+    page = comparison_html(comparison)
+    with_interval = [change for change in comparison.changes if change.difference.ci]
+    assert page.count('<circle class="kept"') == len(with_interval) > 0
     assert not re.search(r"<script|https?://(?!www.w3.org)|<b>", page)
     assert "&lt;b&gt;tuned&lt;/b&gt;" in page
     assert all(f'id="{anchor}"' in page for anchor in re.findall(r'href="#([^"]+)"', page))

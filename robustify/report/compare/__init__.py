@@ -1,12 +1,13 @@
 """Comparison of finished runs as text and as an HTML page (`robustify compare`), with IDs of items but no item text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from robustify.judging.measures import FULL
+from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import Recommendation, grounds
-from robustify.report.compare.change import Change
+from robustify.report.compare.change import Change, differences_plot
 from robustify.report.compare.comparing import Comparison, RunPair
 from robustify.report.compare.comparing import compared as compared
 from robustify.report.format import (
@@ -70,7 +71,17 @@ def _values(comparison: Comparison) -> dict[str, Any]:
         "numbers": _numbers,
         "moves": _moves,
         "most": MOST_ITEMS,
+        "plot": differences_plot(_plotted(comparison)),
     }
+
+
+def _plotted(comparison: Comparison) -> Iterator[tuple[str, Quantity]]:
+    """Yield the labels and differences of all pairs, with the numbers of the runs if there are several pairs."""
+    for pair in comparison.pairs:
+        runs = (
+            f"[{pair.first.place + 1}] and [{pair.second.place + 1}]: " if len(comparison.pairs) > 1 else ""
+        )
+        yield from ((f"{runs}{change.label}", change.difference) for change in pair.changes)
 
 
 def _rule(s: Summary) -> str:

@@ -1,9 +1,9 @@
 """Changes from one run to another: in the matched items, and in each number, with a test if one is valid."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -150,6 +150,20 @@ def unpaired_change(
         number=number, part=part, models=models, first=Quantity.from_rate(q), second=Quantity.from_rate(r),
         difference=Quantity(value=value, ci=ci), error=error, p=p, p_mid=p, paired=False,
     )  # fmt: skip
+
+
+class DifferencesPlot(NamedTuple):
+    """Labelled differences that have an interval, and the largest end of the axis."""
+
+    rows: tuple[tuple[str, Quantity], ...]
+    reach: float
+
+
+def differences_plot(rows: Iterable[tuple[str, Quantity]]) -> DifferencesPlot:
+    """Return what the plot of differences shows, in the order of `rows`."""
+    shown = tuple((label, difference) for label, difference in rows if difference.ci is not None)
+    ends = [abs(end) for _, difference in shown for end in difference.ci or ()]
+    return DifferencesPlot(shown, max([0.05, *ends]))
 
 
 FEWEST_ALIKE = 0.1

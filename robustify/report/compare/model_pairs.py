@@ -8,7 +8,7 @@ from robustify.judging.stats.intervals import NORMAL
 from robustify.judging.stats.tests import LEVEL, detectable, holm
 from robustify.judging.summary.model_parts import Paired
 from robustify.judging.summary.quantity import Quantity
-from robustify.report.compare.change import Tree
+from robustify.report.compare.change import Tree, differences_plot
 from robustify.report.format import (
     ABSENT,
     Cell,
@@ -140,17 +140,20 @@ def pair_lines(pairs: Sequence[ModelPair]) -> list[str]:
 
 def pair_html(pairs: Sequence[ModelPair], name: str, signature: str) -> str:
     """Return the pairs as an HTML page with a plot of the differences."""
-    plotted, n_changed = (
-        [pair for pair in pairs if pair.difference.ci is not None],
-        sum(bool(pair.changed) for pair in pairs),
-    )
-    widest = max((abs(end) for pair in plotted for end in pair.difference.ci or ()), default=0.0)
+    n_changed = sum(bool(pair.changed) for pair in pairs)
     first = FirstScreen(
         f"{n_changed} of {counted(len(pairs), 'difference')} {agreeing(n_changed, 'is', 'are')} more than noise.",
         "unsure", checks=tuple((None, line) for line in pair_lines(pairs)[:MOST_LINES]),
     )  # fmt: skip
-    values = {"pairs": plotted, "reach": max(0.05, widest), "table": pair_table(pairs)}
-    return html("model_pairs.html.j2", name=name, signature=signature, first=first, **values)
+    plot = differences_plot((_plot_label(pair), pair.difference) for pair in pairs)
+    return html(
+        "model_pairs.html.j2", name=name, signature=signature, first=first, table=pair_table(pairs), plot=plot
+    )
+
+
+def _plot_label(pair: ModelPair) -> str:
+    task = f", {plain(pair.task, 40)}" if pair.task else ""
+    return f"{plain(pair.better, 40)} over {plain(pair.other, 40)}{task}"
 
 
 MOST_LINES = 6
