@@ -235,7 +235,7 @@ ItemsOfLog = tuple[dict[int, LoggedItem], list[Fault], list[Notice]]
 class ItemsInRows(Protocol):
     """Function that returns the items of rows by their documents, or None if none of them is known."""
 
-    def __call__(self, rows: Sequence[SourceRow], names: Mapping[int, Name], /) -> Shown | None:
+    def __call__(self, rows: Sequence[SourceRow], names: Mapping[int, Name], /) -> ItemsOfLog | None:
         """Return the items by line, faults, and notes."""
 
 

@@ -31,7 +31,7 @@ class TaskItems(HoldsText):
             {document.place: item for document, item in documents if places[document.place] == 1},
         )
 
-    def in_rows(self, rows: Sequence[SourceRow], names: Mapping[int, log.Name]) -> log.Shown | None:
+    def in_rows(self, rows: Sequence[SourceRow], names: Mapping[int, log.Name]) -> log.ItemsOfLog | None:
         """Return the items of rows by line, and the faults of other rows. Return None if the rows are not of this task.
 
         Numbers and targets count only if no document is recognized by its content, and all rows agree."""

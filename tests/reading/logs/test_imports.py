@@ -339,7 +339,7 @@ def test_a_run_of_another_benchmark_is_replaced_only_by_force(
 def test_the_encoder_audits_an_import_as_it_does_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, object], audits: bool
 ) -> None:
-    def vectors(_folder: Path, texts: list[str], _progress: object) -> Floats:
+    def vectors(_folder: Path, texts: list[str], _progress: object, **_: object) -> Floats:
         found = np.random.default_rng(0).normal(size=(len(texts), 8))
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
