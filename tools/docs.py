@@ -186,8 +186,9 @@ def _exists(name: str) -> bool:
 
 
 def pages() -> list[Page]:
-    """Return the README and every page of docs/."""
-    return [Page(path) for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
+    """Return the README, the map of the modules, and every page of docs/."""
+    more = (ROOT / "robustify" / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    return [Page(path) for path in (ROOT / "README.md", *more)]
 
 
 def schema() -> str:

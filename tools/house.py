@@ -5,6 +5,7 @@
 
 import argparse
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -31,6 +32,16 @@ def modules(root: Path) -> dict[str, Path]:
         parts = path.relative_to(root).with_suffix("").parts
         out[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return out
+
+
+def map_of_modules(root: Path = ROOT) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return each folder below the package with its modules, and the first sentence of each module's docstring."""
+    folders: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for path in modules(root).values():
+        docstring = " ".join((ast.get_docstring(parsed(path)) or "").split())
+        folder = str(path.parent.relative_to(root)).replace("\\", "/")
+        folders[folder].append((path.name, re.split(r"(?<=\.)\s", docstring, maxsplit=1)[0]))
+    return sorted(folders.items())
 
 
 def imported(path: Path, known: Mapping[str, Path]) -> Iterator[tuple[str, bool]]:
