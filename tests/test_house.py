@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from tools import house, messages
 
-MOST_EMPTY_NAMES, MOST_REPEATING = 150, 10
+MOST_EMPTY_NAMES, MOST_REPEATING = 100, 30
 
 
 def test_names_say_what_they_hold() -> None:

@@ -66,8 +66,8 @@ def messages() -> Iterator[Words]:
                 code = next((k.value for k in node.keywords if k.arg == "code"), None)
                 # Lines that are messages bring their codes, and a code that is no literal is passed on by its caller.
                 texts = [_template(argument) for argument in node.args]
-                passed = kind.endswith((".gather", ".of")) or any(
-                    isinstance(a, ast.Starred) for a in node.args
+                passed = kind.endswith((".gather", ".of")) or not any(
+                    isinstance(argument, ast.Constant | ast.JoinedStr | ast.BinOp) for argument in node.args
                 )
                 if isinstance(code, ast.Constant) or (code is None and not passed):
                     literal = str(code.value) if isinstance(code, ast.Constant) else ""

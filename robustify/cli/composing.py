@@ -122,7 +122,7 @@ def _consultants(pooling: Mapping[str, Any]) -> "Consultants":
         opened = open_run(pooling["run"], GUARD)
         if opened.items is None:
             fault = f"{opened.folder} has no item text to match candidates with. Use another run."
-            raise UsageError(fault, code="run-without-item-text")
+            raise UsageError(fault, code="composed-without-item-text")
         run = (opened.items, opened.answers)
     votes = candidate_checks.read_votes(pooling.get("reviews", ()))
     return candidate_checks.Consultants(writer, models_named(names), mode_of(names), run, votes)

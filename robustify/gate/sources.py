@@ -102,7 +102,7 @@ def _read_argument(name: str, argument: str) -> tuple[bytes, int]:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise UsageError(
             f"{shown} cannot be read ({reason}). Name a readable file, or use `--all`.",
-            code="file-not-readable",
+            code="path-not-readable",
         ) from None
     return data, len(data)
 

@@ -70,7 +70,7 @@ def require_packages() -> None:
     """Raise `UsageError` if the packages of the extra `free` are not installed."""
     if missing := [name for name in ("json_repair", "pint") if find_spec(name) is None]:
         fault = f"Replies cannot be read without {' and '.join(missing)}, which this Python does not have"
-        raise UsageError(f"{fault}. Run {installing('free')}.", code="missing-package")
+        raise UsageError(f"{fault}. Run {installing('free')}.", code="missing-format-package")
 
 
 def line_of(error: ErrorType | None) -> str:

@@ -204,7 +204,7 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
         return manifest.sources(shipped() / "data")
     if not os.environ.get(variable):
         raise UsageError(
-            f"{manifest.id}: ${variable} is not set. Set it to the data folder.", code="missing-data-folder"
+            f"{manifest.id}: ${variable} is not set. Set it to the data folder.", code="unset-data-folder"
         )
     return manifest.sources(Path(os.environ[variable]).expanduser().absolute())
 

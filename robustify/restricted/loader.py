@@ -44,7 +44,7 @@ def open_for(split: Split, adapter: str) -> Access:
         raise AuthorisationError(
             f"split {split.name} of {split.dataset} has fewer than {manifest.min_cell} IDs, so it could reveal single "
             "items. Use a split that a run wrote.",
-            code="small-split",
+            code="revealing-split",
         )
     return access
 

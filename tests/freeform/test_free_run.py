@@ -268,7 +268,7 @@ def test_a_missing_package_is_named_before_a_model_is_asked(lost: str, monkeypat
     monkeypatch.setattr(name, lambda name: None if name == lost else name)
     require_packages.cache_clear()
     try:
-        with refuses("missing-package") as error:
+        with refuses("missing-format-package") as error:
             require_free(FreeSettings(), [])
         assert lost in str(error.value)
     finally:

@@ -543,7 +543,7 @@ def test_outside_a_repository_files_can_be_scanned_and_git_modes_say_so(
     Path("a.md").write_text(LEAK)
     assert repo.rules("a.md") == (4, {("a.md", "RBG301")})
     assert main(["--staged"]) == main(["allow", "a.md", *SAYS]) == main(["gone.md"]) == 2
-    assert codes_in(capsys.readouterr().err) == ["no-git-repository", "no-work-tree", "file-not-readable"]
+    assert codes_in(capsys.readouterr().err) == ["no-git-repository", "no-work-tree", "path-not-readable"]
     monkeypatch.chdir(repo.place)
     (repo.place / ".git" / "config").write_text("[core\n")
     for args in (["--staged"], ["doctor"]):

@@ -89,7 +89,7 @@ def test_a_public_set_of_one_s_own_needs_its_folder(mock: Path, monkeypatch: pyt
     (source,) = configs.load(mock / "open.yaml", wings().adapters).data
     assert Path(source.path) == items_of(mock)
     monkeypatch.delenv("ROBUSTIFY_DATA")
-    with refused(2, r"\$ROBUSTIFY_DATA ", code="missing-data-folder"):
+    with refused(2, r"\$ROBUSTIFY_DATA ", code="unset-data-folder"):
         configs.load(mock / "open.yaml", wings().adapters)
 
 

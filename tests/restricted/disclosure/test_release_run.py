@@ -390,7 +390,7 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
         documents([kept, replace(flagged, version="2")])
     with refused(3, code="other-set-split"):
         documents([replace(kept, version="2")])
-    with refused(4, code="small-split"):
+    with refused(4, code="revealing-split"):
         documents([replace(kept, ids=kept.ids[:9])])
     with refused(3, "'labels'", code="unknown-cloze-profile"):
         documents([kept], "labels")
