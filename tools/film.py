@@ -124,7 +124,7 @@ def encoded(shown: list[Frame], out: Path) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """Film the tutorial, and print the path of the film."""
+    """Make the film of the tutorial, and print the path of the film."""
     parser = argparse.ArgumentParser(prog="python -m tools.film", description=__doc__)
     parser.add_argument("-o", dest="out", type=Path, default=OUT)
     parser.add_argument("--frames", type=Path, help="keep the pictures in this new folder")

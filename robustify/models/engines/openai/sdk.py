@@ -4,7 +4,7 @@ import openai
 
 
 class OpenAI(openai.OpenAI):  # type: ignore[misc]
-    """Client that sends no headers from the environment, where they may be meant for another server, or be no headers."""
+    """Client that sends no headers from the environment, because they may be meant for another server, or be no headers."""
 
     @property
     def default_headers(self) -> dict[str, str]:
