@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
@@ -36,9 +37,16 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     lines = [", ".join([f"{tree['name']}: {counted(n, 'item')}", *set_aside, verdict])]
     lines += [f"  {name:9} {says}" for name, says in _facts(tree)]
     if "data" in tree:
-        lines.append(f"next: robustify lint {data}, or robustify {data} --public; in a config:")
+        named = f"{data}{_naming(tree['data'])}"
+        lines.append(f"next: robustify lint {named}, or robustify {named} --public; in a config:")
         lines += data_block(tree["data"])
     return lines
+
+
+def _naming(data: Mapping[str, Any]) -> str:
+    """Return the options with which a harness finds and runs the task of this `data` block."""
+    places = "".join(f" --include-path {shlex.quote(str(place))}" for place in data.get("include_path", ()))
+    return places + " --trust-task-code" * bool(data.get("trust_task_code"))
 
 
 def why_lines(tree: Mapping[str, Any]) -> Iterator[str]:

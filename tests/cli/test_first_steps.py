@@ -9,6 +9,7 @@ import pytest
 
 from robustify.base.errors import ModelError
 from robustify.cli import runs
+from robustify.cli.validated import survey_lines
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.models import forecast
 from robustify.pipeline import config, steps
@@ -276,3 +277,15 @@ def test_a_step_that_lasts_says_so_and_a_short_or_quiet_one_does_not(
     assert "reading the items ..." not in robustify("validate", "cooking.csv", "-q").err
     monkeypatch.setattr(terminal, "EVERY_SECONDS", 600.0)
     assert "..." not in robustify("validate", "cooking.csv").err
+
+
+def test_the_next_command_finds_and_trusts_a_task_as_this_one_did() -> None:
+    tree = {
+        "name": "t", "n_items": 80, "n_quarantined": 0, "defects": {}, "layout": "lm-eval", "chance_accuracy": 0.25,
+        "option_counts": {}, "key_positions": {}, "key_position": None, "parallel_items": 0, "topics": {},
+        "quarantined": [], "notes": [],
+    }  # fmt: skip
+    data = {"path": "lm-eval:t", "include_path": ["a b", "c"], "trust_task_code": True}
+    lines = survey_lines({**tree, "data": data}, "lm-eval:t")
+    (line,) = [line for line in lines if "--public" in line]
+    assert line.count(" lm-eval:t --include-path 'a b' --include-path c --trust-task-code") == 2
