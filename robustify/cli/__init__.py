@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from types import FrameType
 from typing import NoReturn
 
@@ -30,7 +31,7 @@ from robustify.cli.interop import export, import_
 from robustify.cli.lint import lint
 from robustify.cli.models import models
 from robustify.cli.restricted import restricted
-from robustify.cli.terminal import printable
+from robustify.cli.terminal import Output, printable
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -146,16 +147,17 @@ def main() -> NoReturn:
     escape_what_is_missing()
     firewall.quieten_others()
     signal.signal(signal.SIGTERM, terminated)
+    output = Output()
     try:
-        result = cli.main(standalone_mode=False)
+        result = cli.main(standalone_mode=False, obj=output)
         code = result if isinstance(result, int) else 0
     # Python would print the message of any other error, which may contain item text.
     except BaseException as error:
-        code = exit_code(error)
+        code = exit_code(error, output)
     try:
         sys.stdout.flush()
     except OSError as error:
-        code = exit_code(error) or code
+        code = exit_code(error, output) or code
     sys.exit(code)
 
 
@@ -173,13 +175,14 @@ def open_streams() -> None:
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
 
 
-def exit_code(error: BaseException) -> int:
-    """Print an error and return its exit code."""
+def exit_code(error: BaseException, output: Output | None = None) -> int:
+    """Print an error and return its exit code. With `--json`, it is a JSON object too, unless `output` already has one."""
+    ended = partial(_ended, output=output or Output())
     match error:
         case RobustifyError():
-            return _ended(error.exit_code, *error.lines, code=error.code)
+            return ended(error.exit_code, *error.lines, code=error.code)
         case KeyboardInterrupt() | click.exceptions.Abort():
-            return _ended(130, "Interrupted. Run the same command to go on.", code="interrupted")
+            return ended(130, "Interrupted. Run the same command to go on.", code="interrupted")
         case click.exceptions.Exit():
             return error.exit_code
         case click.exceptions.NoArgsIsHelpError():
@@ -190,7 +193,7 @@ def exit_code(error: BaseException) -> int:
             context = getattr(error, "ctx", None)
             more = f" (for help, run `{context.command_path} --help`)" if context is not None else ""
             kind = "-".join(_CAPITALISED.findall(type(error).__name__)).lower()
-            return _ended(error.exit_code, " ".join(error.format_message().split()) + more, code=kind)
+            return ended(error.exit_code, " ".join(error.format_message().split()) + more, code=kind)
         # Click wraps stdout if its reader is gone, and ends with code 1.
         case BrokenPipeError() | SystemExit() if isinstance(error, OSError) or _reader_is_gone():
             _drop_stdout()
@@ -201,28 +204,26 @@ def exit_code(error: BaseException) -> int:
             return 0
         case OSError(errno=errno.EBADF):
             _drop_stdout()
-            return _ended(
-                6, "stdout is closed; expected a file, a pipe, or a terminal.", code="stdout-closed"
-            )
+            return ended(6, "stdout is closed; expected a file, a pipe, or a terminal.", code="stdout-closed")
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             full = f"The disk is full ({os.strerror(error.errno or 0)})."
-            return _ended(6, f"{full} Free some space, and run the same command again.", code="disk-full")
+            return ended(6, f"{full} Free some space, and run the same command again.", code="disk-full")
         case OSError(errno=errno.ENAMETOOLONG):
-            return _ended(2, "A path is too long for this system; expected a shorter path.", code="long-path")
+            return ended(2, "A path is too long for this system; expected a shorter path.", code="long-path")
         case OSError(errno=errno.EIO):
             more = "Run the same command on another disk."
-            return _ended(6, f"A disk failed (input/output error). {more}", code="disk-failed")
+            return ended(6, f"A disk failed (input/output error). {more}", code="disk-failed")
         case MemoryError() | OSError(errno=errno.ENOMEM):
             more = "Use more memory, or a smaller --limit or `max_batch_tokens`."
-            return _ended(6, f"The memory is full. {more}", code="memory-full")
+            return ended(6, f"The memory is full. {more}", code="memory-full")
         case ImportError(msg=str(message)) if any(words in message for words in _UNMAPPED):
-            return _ended(
+            return ended(
                 6,
                 f"The memory is full: a library did not fit; expected about {_LIBRARIES} MiB. Use more memory.",
                 code="memory-full",
             )
         case _:
-            return _ended(1, *firewall.bug_lines(error), code="bug")
+            return ended(1, *firewall.bug_lines(error), code="bug")
 
 
 _CAPITALISED = re.compile("[A-Z][a-z]*")
@@ -236,7 +237,9 @@ _LIBRARIES = 1_500
 
 def terminated(_signal: int, _frame: FrameType | None) -> None:
     """End the process on SIGTERM."""
-    raise SystemExit(_ended(143, "Terminated. Run the same command to go on.", code="terminated"))
+    raise SystemExit(
+        _ended(143, "Terminated. Run the same command to go on.", code="terminated", output=Output())
+    )
 
 
 def _reader_is_gone() -> bool:
@@ -248,15 +251,14 @@ def _drop_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _ended(status: int, *lines: str, code: str) -> int:
-    """Print an error to stderr, with its code after the first line, and as JSON to stdout if `--json` was given."""
+def _ended(status: int, *lines: str, code: str, output: Output) -> int:
+    """Print an error to stderr, with its code after the first line, and as JSON to stdout if this was asked for."""
     shown = [printable(concealed(line, sys.argv[1:])) for line in lines]
     codes = [notice_code(line) or (code if i == 0 else "") for i, line in enumerate(lines)]
     for line, line_code in zip(shown, codes, strict=True):
         UNMUTED.write(f"robustify: {line}{line_code and f' [{line_code}]'}\n")
     UNMUTED.flush()
-    # A failed audit or guardrail is said after the result, which is the one JSON object.
-    if "--json" in sys.argv[1:] and status not in (7, 130, 143):
+    if "--json" in sys.argv[1:] and not output.has_json and status not in (130, 143):
         tree = {"code": code, "exit_code": status, "lines": shown, "codes": [*filter(None, codes)]}
         with contextlib.suppress(OSError):
             click.echo(json.dumps({"error": tree}))

@@ -13,7 +13,7 @@ import click
 from robustify.base.errors import RobustifyError, UsageError, counted
 from robustify.cli.data import STDIN, items_of, names_config, reading
 from robustify.cli.options import command, option
-from robustify.cli.terminal import print_result, say
+from robustify.cli.terminal import print_json, print_result, say
 
 if TYPE_CHECKING:
     from robustify.judging.lint.findings import Finding
@@ -170,9 +170,9 @@ def _print(findings: Sequence["Finding"], form: str) -> None:
 
             rules: dict[str, LintRule | LogRule] = {**RULES, **LOG_RULES}
             advice = {code: f"{rule.meaning.capitalize()}. Fix: {rule.fix}." for code, rule in rules.items()}
-            click.echo(json.dumps(sarif_log(findings, advice)))
+            print_json(sarif_log(findings, advice))
         case "json":
-            click.echo(json.dumps(tree))
+            print_json(tree)
         case "github":
             print_result(tree, map(_annotation, findings))
         case _:

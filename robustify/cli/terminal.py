@@ -26,10 +26,25 @@ def is_set(name: str) -> bool:
     return context is not None and bool(context.meta.get(f"robustify.{name}"))
 
 
+class Output:
+    """Whether a command has printed its JSON object, so that an error that follows is no second one."""
+
+    def __init__(self) -> None:
+        self.has_json = False
+
+
+def print_json(tree: object) -> None:
+    """Print a JSON object, and note this in the `Output` of the program."""
+    click.echo(json.dumps(tree))
+    context = click.get_current_context(silent=True)
+    if context is not None and (output := context.find_object(Output)) is not None:
+        output.has_json = True
+
+
 def print_result(tree: object, lines: Iterable[str], shown: Callable[[str], str] = printable) -> int:
     """Print a result as one JSON object (`--json`) or as lines, unless `--quiet` is set. Return exit code 0."""
     if is_set("json"):
-        click.echo(json.dumps(tree))
+        print_json(tree)
     elif not is_set("quiet") and (text := "\n".join(map(shown, lines))):
         click.echo(text)
     return 0

@@ -4,6 +4,9 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from robustify.base.errors import DataError, Notice, RequestError, notice_code
 
@@ -33,3 +36,24 @@ def test_a_command_shows_the_code_of_its_error_on_both_streams() -> None:
     assert (done.returncode, tree["exit_code"], tree["code"]) == (2, 2, "no-such-option")
     assert done.stderr.rstrip().endswith("[no-such-option]")
     assert tree["codes"] == [tree["code"]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "keys"),
+    [
+        (["lint", "bad.json", "good.csv", "--json"], 3, {"findings"}),
+        (["lint", "bad.json", "good.csv", "--json", "--format", "sarif"], 3, {"version", "$schema", "runs"}),
+        (["lint", "bad.json", "--json"], 3, {"error"}),
+        (["validate", "good.csv", "--json"], 0, None),
+        (["validate", "good.csv", "--json", "--nothing"], 2, {"error"}),
+    ],
+)
+def test_stdout_has_one_json_object_however_a_command_ends(
+    robustify, arguments: list[str], code: int, keys: set[str] | None
+) -> None:
+    Path("bad.json").write_text('[{"question": "zebra', encoding="utf-8")
+    Path("good.csv").write_text("Question,A,B,Answer\nWhich?,x,x,A\nWhat?,u,v,B\n", encoding="utf-8")
+    ended = robustify(*arguments)
+    tree = json.loads(ended.out)
+    assert ended.code == code
+    assert keys is None or tree.keys() == keys
