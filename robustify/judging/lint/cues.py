@@ -83,7 +83,7 @@ class Cue:
 
     def unlike(self, subject: str, choices: Sequence[str], pick: int, marks: Sequence[bool]) -> str:
         """Describe how the option `pick` differs from some or all others, or return "" if it does not."""
-        others, differ = len(choices) - 1, sum(one != marks[pick] for one in marks)
+        others, differ = len(choices) - 1, sum(mark != marks[pick] for mark in marks)
         if not differ or (self.ahead and not marks[pick]):
             return ""
         says = f"{subject} {self.having if marks[pick] else self.lacking}"
@@ -100,7 +100,7 @@ class Cue:
         if self.ahead:
             by, share = self.ahead(choices, pick)
             return by >= FEWEST_CHARS and share >= CLEARLY
-        return sum(one != marks[pick] for one in marks) == len(choices) - 1
+        return sum(mark != marks[pick] for mark in marks) == len(choices) - 1
 
 
 def _if(test: Callable[[str], bool]) -> Marks:
@@ -176,9 +176,15 @@ def _ends(stem: str) -> list[str]:
 def _after_article(choices: Sequence[str], stem: str) -> Sequence[bool]:
     articles = [word for word in _ends(stem) if word in ("a", "an")]
     # A careful author writes "a/an".
-    if not articles or articles != _ends(stem)[-1:] or any(_UNSURE.match(one.strip()) for one in choices):
+    if (
+        not articles
+        or articles != _ends(stem)[-1:]
+        or any(_UNSURE.match(choice.strip()) for choice in choices)
+    ):
         return ()
-    return [(_VOWEL.match(one.strip().casefold()) is not None) == (articles == ["an"]) for one in choices]
+    return [
+        (_VOWEL.match(choice.strip().casefold()) is not None) == (articles == ["an"]) for choice in choices
+    ]
 
 
 def _in_number(choices: Sequence[str], stem: str) -> Sequence[bool]:
@@ -186,7 +192,7 @@ def _in_number(choices: Sequence[str], stem: str) -> Sequence[bool]:
     demands = {*_ends(stem)[-1:], *([asks[1].casefold()] if asks else [])}
     if bool(demands & _SINGULAR) == bool(demands & _PLURAL):
         return ()
-    return [_is_plural(one) == bool(demands & _PLURAL) for one in choices]
+    return [_is_plural(choice) == bool(demands & _PLURAL) for choice in choices]
 
 
 def _is_plural(choice: str) -> bool:
@@ -200,12 +206,14 @@ def _ends_in_s(word: str) -> bool:
 
 
 def _as_verb(choices: Sequence[str], stem: str) -> Sequence[bool]:
-    last, firsts = "".join(_ends(stem)[-1:]), [(_words(one) or [""])[0] for one in choices]
+    last, firsts = "".join(_ends(stem)[-1:]), [(_words(word) or [""])[0] for word in choices]
     if last in _THEY:
-        return [not _ends_in_s(one) for one in firsts]
+        return [not _ends_in_s(word) for word in firsts]
     if last in _IT:
-        return [_ends_in_s(one) or one.endswith("ed") or one in _OF_IT for one in firsts]
-    return [not one.endswith(("ing", "ed")) or len(one) < 5 for one in firsts] if last in _BEFORE_BASE else ()
+        return [_ends_in_s(word) or word.endswith("ed") or word in _OF_IT for word in firsts]
+    return (
+        [not word.endswith(("ing", "ed")) or len(word) < 5 for word in firsts] if last in _BEFORE_BASE else ()
+    )
 
 
 def _typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[bool]]:
@@ -218,7 +226,7 @@ def _typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[
     times = Counter(chain.from_iterable(chain.from_iterable(words)))
     often = {word for word, n in times.items() if n > 1 and len(word) >= SHORTEST_TYPED}
     gaps = {gap for word in often if len(word) >= SHORTEST_EDITED for gap in _without_a_letter(word)}
-    shorter = {rest for _, rest in gaps}
+    shorter = {letters for _, letters in gaps}
 
     def is_error(word: str) -> bool:
         if len(word) < SHORTEST_TYPED or not word.isalpha():

@@ -74,35 +74,37 @@ class KeysMarked:
 def keys_marked(marks: Sequence[Sequence[bool]], items: Sequence[Item]) -> KeysMarked:
     """Test whether keys are marked as often as other options. `marks` has one value per option of each item. Items with
     the same texts count as one."""
-    rows = zip(marks, items, strict=True)
-    some = Counter((sum(own), len(own), own[item.key]) for own, item in rows if 0 < sum(own) < len(own))
-    n, found = some.total(), sum(of * hit for (*_, hit), of in some.items())
-    expected = math.fsum(m / k for m, k, _ in some.elements())
-    if abs(found - expected) < max(1.0, LEAST_EXCESS * n):
-        return KeysMarked(found, n, expected, is_large=False)
+    marked_items = zip(marks, items, strict=True)
+    counts = Counter(
+        (sum(own), len(own), own[item.key]) for own, item in marked_items if 0 < sum(own) < len(own)
+    )
+    n, n_keys = counts.total(), sum(of * hit for (*_, hit), of in counts.items())
+    expected = math.fsum(m / k for m, k, _ in counts.elements())
+    if abs(n_keys - expected) < max(1.0, LEAST_EXCESS * n):
+        return KeysMarked(n_keys, n, expected, is_large=False)
     import numpy as np
 
     from robustify.judging.baselines.heuristics import credit_p
     from robustify.judging.baselines.near_duplicates import equal_texts
 
-    at = [i for i, own in enumerate(marks) if 0 < sum(own) < len(own)]
-    groups, size = equal_texts([items[i] for i in at]), np.array([len(marks[i]) for i in at])
-    more, marked = found > expected, np.array([sum(marks[i]) for i in at])
+    rows = [i for i, own in enumerate(marks) if 0 < sum(own) < len(own)]
+    groups, size = equal_texts([items[i] for i in rows]), np.array([len(marks[i]) for i in rows])
+    more, marked = n_keys > expected, np.array([sum(marks[i]) for i in rows])
     hit = marked if more else size - marked
-    p = credit_p(found if more else n - found, np.ones_like(size), size, hit, groups)
-    return KeysMarked(found, n, expected, is_large=True, p=min(1.0, 2 * p))
+    p = credit_p(n_keys if more else n - n_keys, np.ones_like(size), size, hit, groups)
+    return KeysMarked(n_keys, n, expected, is_large=True, p=min(1.0, 2 * p))
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
     """Describe and test the position that has too many keys, or return None if there is none (Bonferroni's correction)."""
     pairs = Counter((item.key, item.k) for item in items)
-    at = Counter(key for key, _ in pairs.elements()).most_common(1)[0][0] if pairs else 0
+    position = Counter(key for key, _ in pairs.elements()).most_common(1)[0][0] if pairs else 0
     most = max((k for _, k in pairs), default=0)
-    marks = {k: [place == at for place in range(k)] for _, k in pairs}
-    found = keys_marked([marks[item.k] for item in items], items)
-    there = f"{found.keys:,} of {counted(found.n, 'key')} are {ascii_uppercase[at]}"
-    says = f"{there}, {found.expected:.0f} expected by chance"
-    return (says, found) if found.is_large and found.is_more and most * found.p <= _LEVEL else None
+    marks = {k: [i == position for i in range(k)] for _, k in pairs}
+    tested = keys_marked([marks[item.k] for item in items], items)
+    share = f"{tested.keys:,} of {counted(tested.n, 'key')} are {ascii_uppercase[position]}"
+    says = f"{share}, {tested.expected:.0f} expected by chance"
+    return (says, tested) if tested.is_large and tested.is_more and most * tested.p <= _LEVEL else None
 
 
 def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dict[str, list[Sequence[bool]]]:
@@ -110,33 +112,34 @@ def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dic
     texts = [(item.choices, item.question or item.stem) for item in items]
     chosen = {code: cue for code, cue in CUES.items() if code in codes}
     # Item by item, because several cues read the same words.
-    rows = [[cue.marks(*one) for cue in chosen.values()] for one in texts]
-    found = {code: [row[at] for row in rows] for at, code in enumerate(chosen)}
-    return found | {code: cue.among(texts) for code, cue in chosen.items() if cue.among}
+    rows = [[cue.marks(*item_texts) for cue in chosen.values()] for item_texts in texts]
+    by_code = {code: [row[column] for row in rows] for column, code in enumerate(chosen)}
+    return by_code | {code: cue.among(texts) for code, cue in chosen.items() if cue.among}
 
 
 def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]) -> dict[str, KeysMarked]:
     """Return, by code, the cues that keys have significantly more or less often than expected (Holm's correction)."""
-    found = {code: keys_marked(own, items) for code, own in marks.items()}
-    if not any(one.is_large for one in found.values()):
+    tested = {code: keys_marked(own, items) for code, own in marks.items()}
+    if not any(test.is_large for test in tested.values()):
         return {}
     from robustify.judging.stats.tests import holm
 
-    corrected = dict(zip(found, holm([one.p for one in found.values()]), strict=True))
+    corrected = dict(zip(tested, holm([test.p for test in tested.values()]), strict=True))
     # That keys are rarely the shortest option is said by how often they are the longest.
-    there = [code for code, one in found.items() if one.is_large and (one.is_more or not CUES[code].ahead)]
-    return {code: found[code] for code in there if corrected[code] <= _LEVEL}
+    reported = [c for c, test in tested.items() if test.is_large and (test.is_more or not CUES[c].ahead)]
+    return {code: tested[code] for code in reported if corrected[code] <= _LEVEL}
 
 
 def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]:
     """Return the findings of the given rules, first those about several files together, then those of each file."""
-    marks, every = [marks_of(bench.items) for bench in benches], [i for bench in benches for i in bench.items]
-    together = cues_of({code: [m for own in marks for m in own[code]] for code in CUES}, every)
-    found = list(_whole(f"{len(benches)} files", 0, every, together)) if len(benches) > 1 else []
+    marks = [marks_of(bench.items) for bench in benches]
+    all_items = [item for bench in benches for item in bench.items]
+    shared_cues = cues_of({code: [m for own in marks for m in own[code]] for code in CUES}, all_items)
+    listed = list(_whole(f"{len(benches)} files", 0, all_items, shared_cues)) if len(benches) > 1 else []
     for bench, own in zip(benches, marks, strict=True):
-        cues = cues_of(own, bench.items) if len(benches) > 1 else together
-        found += [*_whole(bench.path, 1, bench.items, cues), *_single(bench, own, {**together, **cues})]
-    return [one for one in found if one.code in codes]
+        cues = cues_of(own, bench.items) if len(benches) > 1 else shared_cues
+        listed += [*_whole(bench.path, 1, bench.items, cues), *_single(bench, own, {**shared_cues, **cues})]
+    return [finding for finding in listed if finding.code in codes]
 
 
 def log_findings(logs: "Sequence[LintedLog]", codes: Collection[str]) -> list[Finding]:
@@ -152,10 +155,10 @@ def log_findings(logs: "Sequence[LintedLog]", codes: Collection[str]) -> list[Fi
 def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysMarked]) -> Iterator[Finding]:
     if placed := key_position(items):
         yield Finding(POSITION, "warning", path, line, "", placed[0])
-    for code, one in sorted(cues.items(), key=lambda cue: -abs(cue[1].keys - cue[1].expected)):
-        often = f"in {one.keys:,} of {counted(one.n, 'item')} whose options differ in this"
-        names = _commonest(items, CUES[code], one.is_more)
-        says = f"the key {CUES[code].having} {often}, {one.expected:,.0f} expected by chance{names}"
+    for code, tested in sorted(cues.items(), key=lambda cue: -abs(cue[1].keys - cue[1].expected)):
+        often = f"in {tested.keys:,} of {counted(tested.n, 'item')} whose options differ in this"
+        names = _commonest(items, CUES[code], tested.is_more)
+        says = f"the key {CUES[code].having} {often}, {tested.expected:,.0f} expected by chance{names}"
         yield Finding(code, "warning", path, line, "", says)
 
 
@@ -163,9 +166,9 @@ def _commonest(items: Sequence[Item], cue: Cue, of_keys: bool) -> str:
     """Describe the words or characters that commonly make a cue of keys, or of wrong options, with their counts."""
     if not cue.names_in:
         return ""
-    texts = (c for item in items for at, c in enumerate(item.choices) if (at == item.key) == of_keys)
+    texts = (c for item in items for i, c in enumerate(item.choices) if (i == item.key) == of_keys)
     counts = Counter(chain.from_iterable(map(cue.names_in, texts)))
-    most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_MOST_NAMES]
+    most = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_NAMES]
     names, place = ", ".join(f"{name} in {n}" for name, n in most), "keys" if of_keys else "wrong options"
     return f" ({names} {place})" if most else ""
 
@@ -174,19 +177,19 @@ def _single(
     bench: Loaded, marks: Mapping[str, Sequence[Sequence[bool]]], cues: Mapping[str, KeysMarked]
 ) -> Iterator[Finding]:
     """Yield the findings of single items in the order of the file. Those of a significant cue are warnings."""
-    defects = {(one.item, DEFECTS[one.kind]): one.first for one in bench.defects}
-    for at, item in enumerate(bench.items):
-        path = bench.path if len(bench.recognised) == 1 else bench.files[at]
+    defects = {(defect.item, DEFECTS[defect.kind]): defect.first for defect in bench.defects}
+    for row, item in enumerate(bench.items):
+        path = bench.path if len(bench.recognised) == 1 else bench.files[row]
         for code, rule in RULES.items():
-            own: Sequence[bool] = marks[code][at] if rule.cue else ()
-            texts, found = (item.choices, item.key, own), cues.get(code)
+            own: Sequence[bool] = marks[code][row] if rule.cue else ()
+            texts, significant = (item.choices, item.key, own), cues.get(code)
             says = rule.cue.unlike("the key", *texts) if rule.cue and own else ""
             if (item.id, code) in defects:
                 message = (rule.details and rule.details(item.choices)) or says or rule.meaning
                 message += f" (line {line})" if (line := defects[item.id, code]) else ""
-                yield Finding(code, "warning", path, bench.lines[at], item.id, message)
+                yield Finding(code, "warning", path, bench.lines[row], item.id, message)
             elif rule.cue and says and not rule.defect:
-                if found and found.is_more == own[item.key]:
-                    yield Finding(code, "warning", path, bench.lines[at], item.id, says)
+                if significant and significant.is_more == own[item.key]:
+                    yield Finding(code, "warning", path, bench.lines[row], item.id, says)
                 elif rule.alone and rule.cue.stands_out(*texts):
-                    yield Finding(code, "note", path, bench.lines[at], item.id, says)
+                    yield Finding(code, "note", path, bench.lines[row], item.id, says)

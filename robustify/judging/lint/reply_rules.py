@@ -134,10 +134,18 @@ def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     for of_place in models.values():
         pairs = list(combinations(of_place, 2))
         for first, second in pairs:
-            (path, one), (other_path, two) = of_place[first], of_place[second]
-            items = one.keys() & two.keys()
-            changes = [one[item][0] - two[item][0] - one[item][1] + two[item][1] for item in items]
-            by_acc, by_norm = (sum(one[item][i] - two[item][i] for item in items) for i in (0, 1))
+            (path, first_credits), (other_path, second_credits) = of_place[first], of_place[second]
+            items = first_credits.keys() & second_credits.keys()
+            changes = [
+                first_credits[item][0]
+                - second_credits[item][0]
+                - first_credits[item][1]
+                + second_credits[item][1]
+                for item in items
+            ]
+            by_acc, by_norm = (
+                sum(first_credits[item][i] - second_credits[item][i] for item in items) for i in (0, 1)
+            )
             if by_acc * by_norm < 0 and _sign_test(changes) * len(pairs) <= _ALPHA:
                 better, worse = (first, second) if by_acc > 0 else (second, first)
                 words = (

@@ -91,5 +91,5 @@ def clearest_cue(
     ]  # fmt: skip
     if not differ:
         return None
-    *_, cue, has, says = max(differ, key=lambda one: one[:3])
+    *_, cue, has, says = max(differ, key=lambda cue_shown: cue_shown[:3])
     return cue, cue.having if has else cue.lacking, says

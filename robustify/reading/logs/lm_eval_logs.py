@@ -15,7 +15,7 @@ from typing import Any
 
 from robustify.base.errors import DataError, ItemError, Notice, UsageError
 from robustify.items.scoring import per_character
-from robustify.reading.loaders.converters import is_lm_eval, table_of_items
+from robustify.reading.loaders.converters import is_lm_eval
 from robustify.reading.loaders.rows import (
     Cells,
     Fault,
@@ -32,8 +32,8 @@ from robustify.reading.logs.prompts import Prompt, decide_presentation
 from robustify.reading.logs.requested import (
     by_choice,
     delimiter,
+    items_in_rows,
     prompt_in_row,
-    with_requested_options,
 )
 from robustify.reading.logs.responses import (
     every_text,
@@ -103,17 +103,11 @@ def replies_in_rows(
     rows, notes = _one_filter(head.file, table.rows, options.filter)
     names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
-    filtered = replace(table, rows=rows)
-    known = options.task_items(rows, names) if options.task_items else None
+    task_items = options.task_items(rows, names) if options.task_items else None
     show = partial(before.items, head.file, options=options, task=run.task, names=names)
-    try:
-        logged = known or show(table_of_items(head.file, filtered))
-    except DataError as error:
-        filtered = with_requested_options(filtered, apart, error)
-        logged = show(table_of_items(head.file, filtered))
-        note = "the options were read from the requests, because the docs do not contain them"
-        notes.append(Notice(note, code="options-from-requests"))
-    by_line, faults, shown_notes = logged
+    by_line, faults, shown_notes = task_items or items_in_rows(
+        head.file, replace(table, rows=rows), apart, show
+    )
     first = _first_lines(rows)
     items = {line: by_line[first_line] for line, first_line in first.items() if first_line in by_line}
     prompts = {row.line: prompt_in_row(row.cells, items[row.line]) for row in rows if row.line in items}

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from robustify.base.errors import DataError, ItemError, Notice
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
+from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
-from robustify.reading.logs.log import LoggedItem
+from robustify.reading.logs.log import ItemsOfLog, LoggedItem
 from robustify.reading.logs.prompts import Prompt, plain_context
 from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
 
@@ -238,3 +239,16 @@ def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
         # The question follows examples, in any language.
         prompt = prompt.rpartition("\n\n")[2]
     return _LEAD_IN.sub("", prompt).strip()
+
+
+def items_in_rows(
+    file: str, table: SourceTable, before: str, items_of: Callable[[SourceTable], ItemsOfLog]
+) -> ItemsOfLog:
+    """Return the items of the documents in rows, or of their requests, which a note says. `before` is the text before the
+    choice in continuations. Raise `DataError` if neither has items."""
+    try:
+        return items_of(table_of_items(file, table))
+    except DataError as error:
+        items, faults, notes = items_of(table_of_items(file, with_requested_options(table, before, error)))
+    note = "the options were read from the requests, because the docs do not contain them"
+    return items, faults, [Notice(note, code="options-from-requests"), *notes]
