@@ -1,50 +1,44 @@
 """Time the first two commands of a user of lm-eval: writes results/bench/harness.json.
 
-`python -m bench.harness` makes a local task of 200 sums and logs of two models, audits the task by its name, and compares
+`python -m bench.harness` makes a local task of 200 items and logs of two models, audits the task by its name, and compares
 the logs. Each command is a process of its own. `loading` is the same task, loaded by lm-eval alone.
 """
 
-import csv
-import json
 import os
-import random
 import sys
 import tempfile
 from pathlib import Path
 
+from bench.planted_logs import house_items, letters_row, picks_for, write_jsonl
 from bench.results import RESULTS, Tree, commit, machine, measured, publish
 
 N_ITEMS = 200
+MODELS = {"base": 0.5, "tuned": 0.7}
+"""Share of items that each model gets right."""
 TASK = """\
-task: sums
+task: house
 dataset_path: json
-dataset_kwargs: {{data_files: {{test: {folder}/sums.jsonl}}}}
+dataset_kwargs: {{data_files: {{test: {folder}/house.jsonl}}}}
 test_split: test
 output_type: multiple_choice
 doc_to_text: "Question: {{{{question}}}}\\nAnswer:"
 doc_to_choice: "{{{{choices}}}}"
 doc_to_target: answer
 """
-LOAD = "from lm_eval.tasks import TaskManager; TaskManager(include_path={!r}).load(['sums'])"
+LOAD = "from lm_eval.tasks import TaskManager; TaskManager(include_path={!r}).load(['house'])"
 
 
 def write_inputs(folder: Path) -> None:
-    """Write the task, its data, and the logs of two models as tables of picks."""
-    draw, rows = random.Random(7), []
-    for _ in range(N_ITEMS):
-        a, b = draw.randrange(100, 900), draw.randrange(100, 900)
-        steps, key = draw.sample(range(-40, 41), 4), draw.randrange(4)
-        choices = [str(a + b + step - steps[key]) for step in steps]
-        rows.append({"question": f"What is {a} + {b}?", "choices": choices, "answer": key})
-    (folder / "sums.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-    (folder / "sums.yaml").write_text(TASK.format(folder=folder), encoding="utf-8")
-    for model, skill in (("base", 0.5), ("tuned", 0.7)):
-        with (folder / f"{model}.csv").open("w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            table.writerow(["question", "A", "B", "C", "D", "answer", "prediction"])
-            for row in rows:
-                pick = row["answer"] if draw.random() < skill else draw.randrange(4)
-                table.writerow([row["question"], *row["choices"], "ABCD"[row["answer"]], "ABCD"[pick]])
+    """Write the task, its data, and lm-eval's logs of two models."""
+    items = house_items(N_ITEMS)
+    docs = [{"question": item.question, "choices": item.options, "answer": item.key} for item in items]
+    write_jsonl(folder / "house.jsonl", docs)
+    (folder / "house.yaml").write_text(TASK.format(folder=folder), encoding="utf-8")
+    for seed, (model, accuracy) in enumerate(MODELS.items()):
+        picks = picks_for(items, seed, accuracy)
+        write_jsonl(
+            folder / f"{model}.jsonl", [letters_row(*pair) for pair in zip(items, picks, strict=True)]
+        )
 
 
 def main() -> int:
@@ -56,8 +50,8 @@ def main() -> int:
         robustify = [sys.executable, "-m", "robustify"]
         commands = {
             "loading": [sys.executable, "-c", LOAD.format(name)],
-            "audit": [*robustify, "lm-eval:sums", "--include-path", name, "--public", "-o", "audit"],
-            "compare": [*robustify, "compare", "base.csv", "tuned.csv"],
+            "audit": [*robustify, "lm-eval:house", "--include-path", name, "--public", "-o", "audit"],
+            "compare": [*robustify, "compare", *(f"{model}.jsonl" for model in MODELS)],
         }
         took: Tree = {part: measured(command, **how) for part, command in commands.items()}
     publish(RESULTS / "bench" / "harness.json", {**machine(), "commit": commit(), "items": N_ITEMS, **took})
