@@ -53,18 +53,19 @@ test-doors: $(VENV)/.dev ## test the integration with inspect-ai and lm-eval in 
 	ROBUSTIFY_TEST_LM_EVAL_PYTHON=$(CURDIR)/$(VENV)-lm-eval/bin/python \
 		$(BIN)/python -m pytest tests/export tests/reading/harness
 
-check: $(VENV)/.dev ## check format, lint, types, words, prose, layers, and docs
+check: $(VENV)/.dev ## check format, lint, types, words, prose, layers, names, codes, and docs
 	$(BIN)/ruff format --check robustify tests bench tools
 	$(BIN)/ruff check robustify tests bench tools
 	$(BIN)/mypy
 	$(BIN)/python -m tools.words
 	$(BIN)/python -m tools.prose
 	$(BIN)/codespell robustify bench tools tests docs configs adapters README.md CONTRIBUTING.md SECURITY.md
-	$(BIN)/python -m pytest tests/test_layers.py tests/test_docs.py
+	$(BIN)/python -m pytest tests/test_layers.py tests/test_house.py tests/test_docs.py
 
 fix: $(VENV)/.dev ## fix format and lint, and update generated docs
 	$(BIN)/ruff check --fix robustify tests bench tools
 	$(BIN)/ruff format robustify tests bench tools
+	$(BIN)/python -m tools.messages
 	$(BIN)/python -m tools.docs
 	$(BIN)/python -m tools.tasks
 
