@@ -14,7 +14,7 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 if TYPE_CHECKING:
     from robustify.api import Audit, RobustifyError, audit, heuristics, import_logs, judge, open
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = [
     "Audit", "RobustifyError", "__version__", "audit", "heuristics", "import_logs", "judge", "open",
 ]  # fmt: skip
