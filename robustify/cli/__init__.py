@@ -1,7 +1,7 @@
-"""The `robustify` program: its Click commands, and conversion of every error into one line on stderr and an exit code.
+"""The `robustify` program: its table of commands, and conversion of every error into one line on stderr and an exit code.
 
-Each command imports its modules when it runs, so that `--help` is fast. A question that was pasted in place of a path must
-not appear in a log, so messages show an argument of more than 120 characters or 6 words only by its number.
+A command is imported when it is called, and imports its modules when it runs. A question that was pasted in place of a path
+must not appear in a log, so messages show an argument of more than 120 characters or 6 words only by its number.
 """
 
 import contextlib
@@ -12,10 +12,12 @@ import os
 import re
 import signal
 import sys
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import click
 from click_default_group import DefaultGroup
@@ -24,50 +26,43 @@ from robustify import __version__
 from robustify.base.errors import RobustifyError, UsageError, notice_code
 from robustify.base.redaction import UNMUTED, firewall
 from robustify.base.texts import escape_what_is_missing
-from robustify.cli import comparing_runs, runs
-from robustify.cli.data import init, mend, rules_alone, validate
-from robustify.cli.free import free, prompts
-from robustify.cli.interop import export, import_
-from robustify.cli.lint import lint
-from robustify.cli.models import models
-from robustify.cli.restricted import restricted
 from robustify.cli.terminal import Output, printable
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Gate(click.Command):
-    """Command that passes all arguments, including `--` and `--help`, to the argument parser of the gate."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.args = list(args)
-        return []
-
-    def get_help(self, ctx: click.Context) -> str:
-        from robustify.gate import command
-
-        return command.scanner().format_help().rstrip("\n")
-
-
-@click.command(cls=_Gate, add_help_option=False)
-@click.pass_context
-def gate(ctx: click.Context) -> int:
-    """Block sensitive items before a commit, push, or release."""
-    from robustify.gate import command
-
-    return command.run_gate(ctx.args)
-
-
-SECTIONS: Mapping[str, tuple[click.Command, ...]] = {
-    "Audit": (init, validate, lint, rules_alone, runs.run_config, import_, runs.judge_again, mend),
-    "Look": (
-        runs.print_report, runs.explain, comparing_runs.compare, comparing_runs.dashboard, runs.check, runs.agree, prompts,
-    ),
-    "Share": (export,),
-    "Free response": (free,),
-    "Restricted sets": (gate, restricted),
-    "This machine": (models,),
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Audit": {
+        "init": "data.init", "validate": "data.validate", "lint": "lint.lint", "heuristics": "data.rules_alone",
+        "run": "runs.run_config", "import": "interop.import_", "judge": "runs.judge_again", "mend": "data.mend",
+    },
+    "Look": {
+        "report": "runs.print_report", "explain": "runs.explain", "compare": "comparing_runs.compare",
+        "dashboard": "comparing_runs.dashboard", "check": "runs.check", "agree": "runs.agree", "prompts": "free.prompts",
+    },
+    "Share": {"export": "interop.export"},
+    "Free response": {"free": "free.free"},
+    "Restricted sets": {"gate": "restricted.gate", "restricted": "restricted.restricted"},
+    "This machine": {"models": "models.models"},
 }  # fmt: skip
+"""Commands by section of the help. Each is a module of this folder and a name in it."""
+
+
+class _CommandTable(Mapping[str, click.Command]):
+    """Commands by name. The module of a command is imported when the command is looked up."""
+
+    _places: ClassVar[Mapping[str, str]] = ChainMap(*map(dict, SECTIONS.values()))
+
+    def __getitem__(self, name: str) -> click.Command:
+        module, attribute = self._places[name].split(".")
+        command: click.Command = getattr(import_module(f"robustify.cli.{module}"), attribute)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 class _Commands(DefaultGroup):  # type: ignore[misc]
@@ -89,11 +84,11 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.commands))
-        for title, commands in SECTIONS.items():
+        for title, names in SECTIONS.items():
             with formatter.section(title):
                 width = formatter.width - 6 - widest
                 formatter.write_dl(
-                    [(str(c.name).ljust(widest), c.get_short_help_str(width)) for c in commands]
+                    [(name.ljust(widest), self.commands[name].get_short_help_str(width)) for name in names]
                 )
 
 
@@ -137,8 +132,7 @@ def cli(context: click.Context) -> None:
         click.echo(NEXT)
 
 
-for _command in (command for commands in SECTIONS.values() for command in commands):
-    cli.add_command(_command)
+cli.commands = _CommandTable()
 
 
 def main() -> NoReturn:

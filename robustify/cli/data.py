@@ -13,53 +13,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from robustify.base.errors import GuardrailError, UsageError, counted
 from robustify.cli.composing import compose_set, composing
-from robustify.cli.options import OUT, STRICT, cache_dir, command, option, together
-from robustify.cli.terminal import print_lines, print_result, say, step
+from robustify.cli.options import DATA, ITEMS, OUT, STRICT, cache_dir, command, option, reading
+from robustify.cli.terminal import print_lines, print_result, say, state_code, step
 
 if TYPE_CHECKING:
-    from robustify.reading.loaders import FieldMap, Loaded
+    from robustify.reading.loaders import Loaded
 
 
-def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:
-    if not data:
-        raise click.BadParameter("The argument is empty; expected a file of items or a config.")
-    return data
-
-
-DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
-ITEMS = click.argument("data", metavar="DATA", callback=_given)
-
-
-def mapped(columns: Sequence[str]) -> "FieldMap | None":
-    """Return the field map given by `--map`, or None if the option is not used. Raises as `mapped_columns`."""
-    from robustify.reading.loaders.loaded import FieldMap, mapped_columns
-
-    return FieldMap.from_options(mapped_columns(columns, FieldMap.model_fields))
-
-
-NAMING = together(
-    option(
-        "--include-path --include_path DIR...",
-        "Find tasks of lm-eval here, too (repeatable).",
-        into="source_options",
-    ),
-    option("--trust-task-code", "Run the Python code of the task that DATA names.", into="source_options"),
-)
-reading = together(
-    option(
-        "--map PART=COLUMN...",
-        "Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
-        into="source_options", to="fields", read=mapped,
-    ),
-    option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="source_options"),
-    NAMING,
-    option("--skip-bad", "Set invalid rows aside instead of rejecting the file.", into="source_options"),
-)  # fmt: skip
-"""Options of reading a file, which the command receives as arguments of a `Source` in `source_options`."""
 FORCE = option("--force", "Replace an existing file.")
 
 
@@ -254,7 +216,6 @@ def _compose(
 ) -> int:
     """Write and print a composed set. Raise `GuardrailError` if the state of its proof ends the command with 7."""
     from robustify.composing import composed_folder as folder
-    from robustify.runs.state import exit_code
 
     if not pooling.keys() & {"pool", "shown", "writer"}:
         raise UsageError(
@@ -275,7 +236,7 @@ def _compose(
         tree, [*folder.composed_lines(composed_set), f"set: {set_file}", f"page: {out / 'report.html'}"]
     )
     line = folder.proof_failure(composed_set) or folder.proof_gap(composed_set)
-    if exit_code(composed_set.proof.state, strict=strict):
+    if state_code(composed_set.proof.state, strict=strict):
         raise GuardrailError(line)
     if line:
         say(line)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import Notice, counted
-from robustify.cli.data import NAMING, public_items, reading
+from robustify.cli.data import public_items
 from robustify.cli.options import (
     ENCODER,
     FORCE,
     HIDDEN,
+    NAMING,
     OUT,
     RUN,
     STRICT,
@@ -19,6 +20,7 @@ from robustify.cli.options import (
     Group,
     command,
     option,
+    reading,
     screening,
 )
 from robustify.cli.runs import close_run

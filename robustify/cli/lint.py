@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import RobustifyError, UsageError, counted
-from robustify.cli.data import STDIN, items_of, names_config, reading
-from robustify.cli.options import command, option
+from robustify.cli.data import STDIN, items_of, names_config
+from robustify.cli.options import command, option, reading
 from robustify.cli.terminal import print_json, print_result, say
 
 if TYPE_CHECKING:

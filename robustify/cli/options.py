@@ -1,12 +1,13 @@
 """Click commands with `--json` and `--quiet`, and options declared by a usage text such as `-m --models NAME...`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from robustify.reading.loaders import FieldMap
     from robustify.runs.run import Run
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -106,6 +107,44 @@ screening = together(
     ),
 )  # fmt: skip
 """Options of the screen, which the command receives as `rule` if the user gives them."""
+
+
+def _given(_context: click.Context, _argument: click.Parameter, data: str) -> str:
+    if not data:
+        raise click.BadParameter("The argument is empty; expected a file of items or a config.")
+    return data
+
+
+DATA = click.argument("data", metavar="DATA|CONFIG", callback=_given)
+ITEMS = click.argument("data", metavar="DATA", callback=_given)
+
+
+def mapped(columns: Sequence[str]) -> "FieldMap | None":
+    """Return the field map given by `--map`, or None if the option is not used. Raises as `mapped_columns`."""
+    from robustify.reading.loaders.loaded import FieldMap, mapped_columns
+
+    return FieldMap.from_options(mapped_columns(columns, FieldMap.model_fields))
+
+
+NAMING = together(
+    option(
+        "--include-path --include_path DIR...",
+        "Find tasks of lm-eval here, too (repeatable).",
+        into="source_options",
+    ),
+    option("--trust-task-code", "Run the Python code of the task that DATA names.", into="source_options"),
+)
+reading = together(
+    option(
+        "--map PART=COLUMN...",
+        "Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
+        into="source_options", to="fields", read=mapped,
+    ),
+    option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="source_options"),
+    NAMING,
+    option("--skip-bad", "Set invalid rows aside instead of rejecting the file.", into="source_options"),
+)  # fmt: skip
+"""Options of reading a file, which the command receives as arguments of a `Source` in `source_options`."""
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> None:

@@ -1,4 +1,4 @@
-"""Commands of `robustify restricted`, which manage adapters, keys, terms, and hashed splits of sensitive sets."""
+"""Commands of `robustify restricted`, which manage adapters, keys, terms, and hashed splits, and `robustify gate`."""
 
 import os
 from pathlib import Path
@@ -14,6 +14,28 @@ if TYPE_CHECKING:
     from robustify.runs.run import Run
 
 ADAPTER = click.argument("name", metavar="ID|FOLDER")
+
+
+class _Gate(click.Command):
+    """Command that passes all arguments, including `--` and `--help`, to the argument parser of the gate."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.args = list(args)
+        return []
+
+    def get_help(self, ctx: click.Context) -> str:
+        from robustify.gate import command
+
+        return command.scanner().format_help().rstrip("\n")
+
+
+@click.command(cls=_Gate, add_help_option=False)
+@click.pass_context
+def gate(ctx: click.Context) -> int:
+    """Block sensitive items before a commit, push, or release."""
+    from robustify.gate import command
+
+    return command.run_gate(ctx.args)
 
 
 @click.group(cls=Group)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from robustify.base.errors import AuthorisationError, counted
-from robustify.cli.data import reading
 from robustify.cli.options import (
     ENCODER,
     FORCE,
@@ -20,9 +19,10 @@ from robustify.cli.options import (
     cache_dir,
     command,
     option,
+    reading,
     screening,
 )
-from robustify.cli.terminal import print_lines, print_result, say, watcher
+from robustify.cli.terminal import print_lines, print_result, say, state_code, watcher
 
 if TYPE_CHECKING:
     from robustify.restricted.disclosure.released import Released
@@ -124,7 +124,6 @@ def close_run(
     folders. Return the exit code of its state."""
     from robustify.report.opening import closing
     from robustify.report.printing import guardrail_label
-    from robustify.runs.state import exit_code
 
     def painted(tone: str, line: str) -> str:
         return line if os.environ.get("NO_COLOR") else click.style(line, fg=_COLOURS.get(tone), bold=True)
@@ -142,7 +141,7 @@ def close_run(
     if run.state == "failed":
         names = ", ".join(map(guardrail_label, failed))
         click.echo(f"robustify: The run failed ({names}), so lm_eval_tasks was not written.", err=True)
-    return exit_code(run.state, strict=strict)
+    return state_code(run.state, strict=strict)
 
 
 @command("judge")
@@ -163,12 +162,11 @@ def judge_again(run: "Run", out: Path | None, force: bool, strict: bool, rule: d
         robustify judge results/demo
     """
     from robustify.pipeline.steps import rejudge
-    from robustify.runs.state import exit_code
 
     if out is None and not rule:
         done = rejudge(run, rule, run.folder)
         print_lines(done.folder / "report.html")
-        return exit_code(done.state, strict=strict)
+        return state_code(done.state, strict=strict)
     # "." and ".." have no name of their own.
     own = run.folder.resolve() if run.folder.name in ("", "..") else run.folder
     beside = own.with_name("-".join([own.name, *map(str, rule.values())]))
@@ -229,7 +227,6 @@ def check(run: "Run", strict: bool) -> int:
     """
     from robustify.cli.validated import loaded_words
     from robustify.report.printing import guardrail_label, sentence, state_sentence
-    from robustify.runs.state import exit_code
 
     run.require_unchanged()
     tree: dict[str, Any] = {"run": str(run.folder)}
@@ -255,7 +252,7 @@ def check(run: "Run", strict: bool) -> int:
             if origin.get("revision")
         ]
     print_result(tree, lines)
-    return exit_code(run.state, strict=strict)
+    return state_code(run.state, strict=strict)
 
 
 @command()

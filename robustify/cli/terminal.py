@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.base.errors import counted
+from robustify.base.errors import GuardrailError, counted
 
 if TYPE_CHECKING:
+    from robustify.judging.summary.result import State
     from robustify.models.forecast import Stopwatch
 
 
@@ -54,6 +55,13 @@ def print_lines(*lines: object) -> int:
     """Print lines, or a JSON object that contains them under `printed`. Return exit code 0."""
     texts = [str(line) for line in lines]
     return print_result({"printed": texts}, texts)
+
+
+def state_code(state: "State", *, strict: bool = False) -> int:
+    """Return the exit code of every command that judges: 7 for a failed run and 0 for others. If `strict`, return 7 also
+    for a run that was not evaluated."""
+    failing = ("failed", "not evaluated") if strict else ("failed",)
+    return GuardrailError.exit_code if state in failing else 0
 
 
 def say(line: str) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from robustify.cli.terminal import state_code
 from robustify.judging.guardrails import run_state
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import AUDIT, read
 from robustify.runs.run import Run, open_run
-from robustify.runs.state import exit_code
 from robustify.wings import GUARD
 from tests.support.exported_run import made_run, renewed
 from tests.support.page_text import text_of_page
@@ -62,7 +62,7 @@ def test_one_state_and_one_exit_code_in_every_command(
     run = changed(made, tmp_path / "runs" / "run", kind)
     assert (run.state, run.summary.trial) == (state, kind == "too small")
     strict = 0 if state == "passed" else 7
-    assert exit_code(run.state, strict=True) == strict
+    assert state_code(run.state, strict=True) == strict
     checked = robustify("check", run.folder, "--json")
     assert (checked.code, json.loads(checked.out)["state"]) == (code, state)
     assert robustify("check", run.folder, "--strict").code == strict
@@ -84,9 +84,9 @@ def test_the_same_run_judged_by_other_limits_exits_by_its_state(robustify, made:
     assert config["limits"]["min_items"] <= made.summary.splits.all
     done = robustify("judge", made.folder, "-o", tmp_path / "again", "--criterion", "majority", "--json")
     again = open_run(tmp_path / "again", GUARD)
-    assert done.code == exit_code(again.state)
+    assert done.code == state_code(again.state)
     assert (again.folder / "lm_eval_tasks").exists() == (again.state != "failed")
     strict = robustify(
         "judge", made.folder, "-o", tmp_path / "more", "--criterion", "majority", "--strict", "-q"
     )
-    assert strict.code == exit_code(again.state, strict=True)
+    assert strict.code == state_code(again.state, strict=True)

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 from robustify.base.key_file import FILE_VARIABLE, VARIABLE
-from robustify.cli import gate
+from robustify.cli.restricted import gate
 from robustify.gate.check import BY_ID
 from robustify.gate.command import HOOKS, INDEX_VARIABLE, scanner
 from robustify.gate.command import run_gate as main
