@@ -3,8 +3,8 @@
 `contents` is the text of `file`, and `rows` are its JSON lines. A recipe is `harness` with `boxes` (number of items and of
 options), and `picks`, `scores`, or `replies` in the order of the items. `with` are arguments of the maker. `set` has
 values by dotted path for all rows, and `set_in` for one row by its number, where `*` is every member and `$drop` removes
-one. `printed`, `scored`, and `requests` change the scores. `for` has values of a variable, each of which gives a case. In
-texts, $stem, $options, and so on are those of the item.
+one. `printed`, `scored`, and `requests` change the scores. With `one_list` the rows are one JSON list. `for` has values of
+a variable, each of which gives a case. In texts, $stem, $options, and so on are those of the item.
 
 `expect` names what must come of it. Without `error` and `faults`, there must be none. `notes` are codes that must be there,
 `no_notes` codes that must not, and `counts` the last number in the note with a code.
@@ -149,6 +149,9 @@ def write_log(case: Case, folder: Path) -> Path:
         for place, value in case.get("tree", {}).items():
             _put(tree, place, value)
         path.write_text(json.dumps(tree))
+        return path
+    if case.get("one_list"):
+        path.write_text(json.dumps(rows, indent=2))
         return path
     return jsonl(path, rows)
 

@@ -57,6 +57,7 @@ def seen(loaded: Loaded) -> dict[str, Any]:
         "lines": list(loaded.lines),
         "groups": [item.group for item in items],
         "layout": loaded.layout,
+        "benchmark": loaded.name,
         "notes": list(dict.fromkeys(map(notice_code, notes(loaded)))),
         "aside": {row.line: notice_code(row.reason) for row in loaded.quarantined},
         "defects": defects,
@@ -78,6 +79,7 @@ def refusal(error: RobustifyError) -> dict[str, Any]:
 def misses(case: Case, folder: Path) -> list[str]:
     """Return the unmet expectations of a case."""
     path = folder / case.get("file", "cases")
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(case["text"].encode())
     return [*_misses(case, path)]
 

@@ -200,20 +200,17 @@ def test_a_restricted_set_is_refused_by_any_spelling(name: str, robustify: Calla
 
 @needs_lm_eval
 @pytest.mark.parametrize(
-    ("file", "text"),
+    "text",
     [
-        ("innocent.yaml", "include: _texts_yaml\ntask: innocent\ndataset_path: cais/WMDP\n"),
-        ("innocent.yaml", "include: _above\ntask: innocent\n"),
-        (
-            "innocent.yaml",
-            "group: innocent\ntask: [made_texts, {task: x, dataset_path: json, dataset_name: wmdp-bio}]\n",
-        ),
-        ("innocent.yaml", "group: innocent\ntask: [made_texts, wmdp_bio]\n"),
-        ("innocent.yaml", "include: _texts_yaml\ntask: innocent\ncustom_dataset: !function fetching.load\n"),
+        "include: _texts_yaml\ntask: innocent\ndataset_path: cais/WMDP\n",
+        "include: _above\ntask: innocent\n",
+        "group: innocent\ntask: [made_texts, {task: x, dataset_path: json, dataset_name: wmdp-bio}]\n",
+        "group: innocent\ntask: [made_texts, wmdp_bio]\n",
+        "include: _texts_yaml\ntask: innocent\ncustom_dataset: !function fetching.load\n",
     ],
 )
-def test_files_of_a_task_that_name_a_restricted_set_are_refused(tasks: Path, file: str, text: str) -> None:
-    (tasks / file).write_text(text)
+def test_files_of_a_task_that_name_a_restricted_set_are_refused(tasks: Path, text: str) -> None:
+    (tasks / "innocent.yaml").write_text(text)
     (tasks / "_above").write_text("include: _texts_yaml\ndataset_kwargs: {data_dir: My wmdp copy}\n")
     (tasks / "fetching.py").write_text("def load():\n    return fetch('cais/wmdp')\n")
     done = called(LM_EVAL, "validate", "lm-eval:innocent", "--include-path", ".", "--trust-task-code")

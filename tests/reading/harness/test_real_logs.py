@@ -19,6 +19,7 @@ from robustify.pipeline.linted_logs import as_log, files_in
 from robustify.wings import GUARD
 from tests.export.test_inspect import asked
 from tests.reading.harness.test_by_name import LM_EVAL, needs_inspect, needs_lm_eval
+from tests.support.cases import contents
 
 Doc = Mapping[str, object]
 N = 14
@@ -173,55 +174,6 @@ def test_a_folder_of_all_logs_has_the_planted_errors_and_no_others(lm_eval_logs:
     assert codes == {code for code, _ in PLANTED.values()}
 
 
-TASK = """
-import json
-from pathlib import Path
-
-from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.scorer import choice
-from inspect_ai.solver import multiple_choice
-
-ROWS = [json.loads(line) for line in Path(__file__).with_name("rows.jsonl").read_text().splitlines()]
-SHORT = "The answer is a letter, one of ABC.\\n\\n{question}\\n\\n{choices}\\n\\nEnd with ANSWER: LETTER"
-
-
-def made(shuffled=False, **options):
-    samples = [
-        Sample(id=r["id"], input=r["question"], choices=r["choices"], target="ABCD"[r["answer"]]) for r in ROWS
-    ]
-    data = MemoryDataset(samples)
-    if shuffled:
-        data.shuffle_choices(seed=1)
-    return Task(dataset=data, solver=multiple_choice(**options), scorer=choice())
-
-
-@task
-def plain():
-    return made()
-
-
-@task
-def thinking():
-    return made(cot=True)
-
-
-@task
-def shuffled():
-    return made(shuffled=True)
-
-
-@task
-def wrong_range():
-    return made(template=SHORT)
-
-
-@task
-def pointer():
-    for row in ROWS:
-        row["choices"][3] = "all of the above"
-    return made(shuffled=True)
-"""
 INSPECTED: dict[str, set[str]] = {
     "plain": set(),
     "thinking": set(),
@@ -235,7 +187,7 @@ INSPECTED: dict[str, set[str]] = {
 def test_logs_of_inspect_are_clean_and_planted_errors_are_found(tmp_path: Path) -> None:
     rows = [*map(_mmlu, house_items(20))]
     write_jsonl(tmp_path / "rows.jsonl", rows)
-    (tmp_path / "made.py").write_text(TASK)
+    (tmp_path / "made.py").write_text(contents("harness_tasks")["linted"])
     says: list[list[Any]] = [[[row["question"]], row["choices"][n % 3], None] for n, row in enumerate(rows)]  # type: ignore[index]
     plans = [
         {"file": str(tmp_path / "made.py"), "task": name, "says": says, "format": "json"}

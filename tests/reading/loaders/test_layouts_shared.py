@@ -16,39 +16,10 @@ from robustify.items.item import Item
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, describe, load
 from tests.reading.loaders.made import refused
+from tests.support.cases import contents
 
-MMLU = (
-    "abstract_algebra", "astronomy", "elementary_mathematics", "formal_logic", "high_school_geography",
-    "high_school_us_history", "marketing", "miscellaneous", "philosophy", "world_religions",
-)  # fmt: skip
-LAYOUTS = {
-    "arc/ARC-Challenge-Test.jsonl": "arc",
-    "arc/arc_easy.jsonl": "fields",
-    "arct/train.tsv": "arct",
-    "commonsenseqa/dev_rand_split.jsonl": "arc",
-    "openbookqa/openbook_qa.jsonl": "fields",
-    "truthfulqa/TruthfulQA.csv": "truthfulqa_binary",
-    "truthfulqa/truthful_qa_test.jsonl": "fields",
-    **{f"mmlu/{name}_test.csv": "mmlu_csv" for name in MMLU},
-    "formats/arc_challenge_hf_arrow/data-00000-of-00001.arrow": "fields",
-    "formats/choices_as_python_literal.csv": "fields",
-    "formats/dict_choices_toy.jsonl": "fields",
-    "formats/inspect_tiny.json": "inspect_log",
-    "formats/instruction_openbookqa.json": "prose",
-    "formats/logiqa_8_line_blocks.txt": "logiqa",
-    "formats/mmlu_no_header_dev.csv": "mmlu_csv",
-    "formats/options_in_prose_AQuA.json": "prose",
-    "formats/winogrande_context_options.jsonl": "winogrande_contexts",
-}
-REFUSED = {
-    "formats/git_lfs_pointer.jsonl": "git-lfs-pointer",
-    "formats/features_not_items.parquet": "no-usual-column",
-    "formats/letters_as_choices_csqa.jsonl": "options-are-letters",
-    "formats/lm_eval_samples_fixture.jsonl": "options-are-letters",
-    "formats/inspect_tiny.eval": "zipped-inspect-log",
-    "formats/arc_challenge_hf_arrow/dataset_info.json": "no-usual-column",
-    "formats/arc_challenge_hf_arrow/state.json": "no-usual-column",
-}
+FILES = contents("real_files")
+LAYOUTS, REFUSED = FILES["layouts"], FILES["refused"]
 
 
 def manifest(data: Path) -> dict[str, Mapping[str, Any]]:

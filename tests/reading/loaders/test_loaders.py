@@ -99,24 +99,6 @@ def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
             kind.model_validate(tree)
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("arc/test.jsonl", "arc-test"),
-        ("arc/dev.jsonl", "arc-dev"),
-        ("arc/arc_test.jsonl", "arc_test"),
-        ("arc/lamps.jsonl", "lamps"),
-    ],
-)
-def test_a_benchmark_is_not_named_by_its_split_alone(read: Read, file: str, name: str) -> None:
-    assert read([{**LISTED, "answer": 1}], file).name == name
-
-
-def test_a_topic_that_is_said_holds_for_the_whole_file_and_a_name_for_the_benchmark(read: Read) -> None:
-    assert read([{**LISTED, "answer": 1}], name="Lamps 1.0").name == "Lamps 1.0"
-    assert read(csv_text(MMLU[:1]), "b_test.csv", topic="lamps").items[0].topic == "lamps"
-
-
 def test_a_pinned_digest_must_fit(read: Read) -> None:
     rows = [{**LISTED, "answer": 1}]
     digest = hashlib.sha256(lines(rows).encode()).hexdigest()
@@ -124,14 +106,6 @@ def test_a_pinned_digest_must_fit(read: Read) -> None:
     with made.refused("digest-differs") as refusal:
         read(rows, sha256="0" * 64)
     assert digest in str(refusal.value)
-
-
-@pytest.mark.parametrize("inside", [False, True])
-def test_a_json_list_names_the_line_of_each_member(read: Read, inside: bool) -> None:
-    rows = [{**LISTED, "answer": n} for n in range(3)]
-    text = json.dumps({"about": [1], "data": rows} if inside else rows, indent=1)
-    lines = tuple(at for at, line in enumerate(text.split("\n"), 1) if line == "  {"[not inside :])
-    assert read(text).lines == lines
 
 
 def many(folder: Path, files: dict[str, object]) -> Loaded:

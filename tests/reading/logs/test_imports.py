@@ -467,29 +467,22 @@ def test_a_prefix_is_read_off_a_path_unless_the_whole_is_one(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "code", "told"),
+    ("name", "content", "exit_code", "code"),
     [
-        ("a.png", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", 3, "binary file"),
-        ("a.jsonl", b"", 3, "empty"),
-        ("a.jsonl", b'{"doc_id": 0, "doc": {"q": "' + SECRET.encode(), 3, "may be truncated"),
-        ("a.json", b'[{"model": "m", "key": "A", "pick": NaN}]', 3, "NaN is not a JSON number"),
-        ("a.csv", b"model,key\nm,A\n", 3, "no column contains picks; found the columns model, key"),
-        ("a.csv", b"model,key,pick\n" + SECRET.encode() + b"\n", 3, "a.csv:2: found 1 cell; expected 3"),
-        ("folder", None, 2, "is a folder, not a log"),
-        ("nowhere", None, 2, "the file does not exist"),
+        ("a.jsonl", '{"doc_id": 0, "doc": {"q": "' + SECRET, 3, "truncated-json"),
+        ("folder", None, 2, "folder-not-log"),
+        ("nowhere", None, 2, "no-such-file"),
     ],
 )
 def test_what_is_no_log_is_one_line_and_its_exit_code(
-    robustify, tmp_path: Path, name: str, content: bytes | None, code: int, told: str
+    robustify, tmp_path: Path, name: str, content: str | None, exit_code: int, code: str
 ) -> None:
+    (tmp_path / "folder").mkdir()
     if content is not None:
-        (tmp_path / name).write_bytes(content)
-    elif name == "folder":
-        (tmp_path / name).mkdir()
+        (tmp_path / name).write_text(content)
     ended, out, err = robustify("import", name, "-o", "out")
-    assert (ended, out) == (code, ""), err
-    assert told in err
-    assert len(err.strip().split("\n")) == 1
+    assert (ended, out) == (exit_code, "")
+    assert re.fullmatch(rf"robustify: .* \[{code}\]\n", err)
     assert SECRET not in err
     assert not Path("out").exists()
 
