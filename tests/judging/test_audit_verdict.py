@@ -1,6 +1,7 @@
 """The state of the auditors: the margin, the alarm that they share, and what they could have seen."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from robustify.judging.audit.auditor import AuditorRates, AuditRate
 from robustify.judging.audit.residual import audit_state
 from robustify.judging.stats.intervals import clopper_pearson, rate
 from robustify.judging.stats.tests import minimum_detectable_difference
+from tests.support.cases import cases
 
 
 def auditor(value: float, n: int, chance: float, *, independent: bool = True) -> AuditorRates:
@@ -21,34 +23,18 @@ def test_what_the_filter_itself_made_predictable_is_not_resistant_either() -> No
     assert (state, reasons[0].code, reasons[0].params["expected"]) == ("failed", "above_chance", 0.33)
 
 
-LOW, DOUBTFUL, HIGH = (auditor(share, 800, 0.25) for share in (0.24, 0.27, 0.35))
-INSIDE = [replace(a, independent=False, kind="leave_one_out") for a in (LOW, DOUBTFUL, HIGH)]
-"""Voters left out: they may find what the others left, though they may not vouch."""
-GOOD, FEW, ALARM = auditor(0.25, 800, 0.25), auditor(0.25, 200, 0.25), auditor(0.32, 200, 0.25)
+GOOD = auditor(0.25, 800, 0.25)
 RULE = replace(GOOD, kind="heuristic", audit=replace(GOOD.audit, p=0.5))
 
 
-@pytest.mark.parametrize(
-    ("auditors", "margin", "state"),
-    [
-        ([auditor(0.25, 400, 0.25)], 0.05, "passed"),
-        ([auditor(0.25, 400, 0.25)], 0.02, "not evaluated"),
-        ([auditor(0.25, 400, 0.25, independent=False)], 0.05, "not evaluated"),
-        ([auditor(0.27, 20_000, 0.25)], 0.05, "passed"),  # above chance, but within what was allowed
-        ([auditor(0.27, 20_000, 0.25)], 0.01, "failed"),
-        ([ALARM], 0.05, "failed"),
-        ([ALARM, *[FEW] * 9], 0.05, "not evaluated"),  # many auditors share the alarm
-        ([auditor(0.25, 40, 0.25)], 0.05, "not evaluated"),
-        ([], 0.05, "not evaluated"),
-        ([LOW, INSIDE[0]], 0.05, "passed"),  # passing needs every auditor, an alarm only one
-        ([INSIDE[0]], 0.05, "not evaluated"),
-        ([LOW, INSIDE[1]], 0.05, "not evaluated"),
-        ([LOW, INSIDE[2]], 0.05, "failed"),
-        ([RULE, replace(GOOD, independent=False)], 0.05, "not evaluated"),  # a rule vouches for nothing
-    ],
-)
-def test_the_margin_and_every_auditor_decide(auditors: list[AuditorRates], margin: float, state: str) -> None:
-    assert audit_state(auditors, 0.25, margin)[0] == state
+def of_case(value: float, n: int, chance: float, kind: str = "") -> AuditorRates:
+    found = auditor(value, n, chance, independent=not kind)
+    return RULE if kind == "rule" else replace(found, kind="leave_one_out") if kind == "voter" else found
+
+
+@pytest.mark.parametrize(("auditors", "margin", "state"), cases("judging", "audit_states"))
+def test_the_margin_and_every_auditor_decide(auditors: list[Any], margin: float, state: str) -> None:
+    assert audit_state([of_case(*row) for row in auditors], 0.25, margin)[0] == state
 
 
 def test_few_free_picks_vouch_for_nothing() -> None:

@@ -11,7 +11,7 @@ from robustify.judging.guardrails import guardrails, run_state, trial_run
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Guardrail, Residual, State, Summary
 from robustify.report.printing import sentence
-from tests.support.cases import cases
+from tests.support.cases import cases, contents
 from tests.support.trees import filled
 
 LIMITS = Limits()
@@ -19,22 +19,7 @@ NAMES = [
     "topic_collapse", "topic_drift", "enough_kept_items", "unanswered_share", "ties_share",
     "voters_by_position", "undecided_share", "excess_above_chance", "residual_shortcuts",
 ]  # fmt: skip
-GOOD: dict[str, Any] = {
-    "screen": {
-        "asked": 200, "answered": 198, "mode": "letter", "unanswered": 2,
-        "excess_over_chance": {"value": 0.12, "ci": [0.06, 0.18], "p": 1e-4},
-        "voters": {
-            "one": {"answered": 200, "ties": 1},
-            "two": {"answered": 198, "ties": 0},
-        },
-    },
-    "splits": {"all": 200, "flagged": 50, "kept": 148, "undecided": 2},
-    "topics": {
-        "by_topic": {"maths": {"before": 100, "after": 70}, "music": {"before": 100, "after": 78}},
-        "kl_nats": 0.001, "kl_null": 0.0009, "p": 0.4,
-    },
-    "residual": {"state": "passed", "reasons": []},
-}  # fmt: skip
+GOOD: dict[str, Any] = contents("judging")["good_summary"]
 FAVOURED = {"position": 0, "picked": {"value": 0.99, "n": 200, "ci": [0.96, 0.999]}, "keys": 0.25,
             "excess": {"value": 0.74, "n": 200, "ci": [0.72, 0.76]}}  # fmt: skip
 

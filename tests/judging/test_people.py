@@ -7,17 +7,11 @@ import numpy as np
 import pytest
 
 from robustify.judging.audit.people import agreement_with_people, auroc, labels_of_people
-from tests.support.cases import refuses
+from tests.support.cases import contents, refuses
 from tests.support.command import invoked
 from tools.planted import CLEAN, kinds
 
-ROWS = [
-    {"item": "a", "verdict": "flagged", "p_shortcut": 0.9, "p_pick": 0.9, "adds": {"length": 2.0, "vectors": 0.5}},
-    {"item": "b", "verdict": "kept", "p_shortcut": 0.2, "p_pick": 0.5, "adds": {"length": 1.0}},
-    {"item": "c", "verdict": "kept", "p_shortcut": None, "p_pick": 0.8, "adds": {"length": 3.0}},
-    {"item": "d", "verdict": "undecided", "pick": None},
-    {"item": "e", "verdict": "flagged", "p_shortcut": 0.8, "p_pick": 0.7, "adds": {"vectors": 1.0}},
-]  # fmt: skip
+ROWS = contents("judging")["evidence_of_people"]
 LABELS = {"a": True, "b": False, "c": True, "d": False, "e": None, "x": True}
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import tracemalloc
 from pathlib import Path
+from string import Template
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from robustify.items.item import Item
 from robustify.judging.text_overlap import BREAK, Hit, Overlap, SearchedFile, overlap, search_words
 from robustify.judging.text_overlap import contamination as judge_contamination
-from tests.support.cases import refuses
+from tests.support.cases import cases, refuses
 from tests.support.trees import in_trees
 
 LONG = Item(
@@ -26,8 +27,17 @@ LONG = Item(
 )
 SHORT = Item("short", "How many legs has a spider?", ("six", "eight", "ten"), 1)
 TINY = Item("tiny", "2 + 2?", ("4", "5"), 0)
-ITEMS = (LONG, SHORT, TINY)
+EVERY = (LONG, SHORT, TINY)
+MILL = ("the keeper of the old mill by the river", "the owner of the new barn", "a passing trader")
+BROKEN = " ".join([*LONG.stem.split()[:9], BREAK, *LONG.stem.split()[9:]])
+"""A stem with the mark that stands between documents."""
+ITEMS = {
+    item.id: item for item in (*EVERY, Item("mill", "Who?", MILL, 0), Item("broken", BROKEN, ("a", "b"), 0))
+}
 FILLER = "Nothing of interest happens in this line of words, nor in the one after it. "
+
+
+contamination = in_trees(judge_contamination)
 
 
 def put(folder: Path, text: str, name: str = "corpus.txt") -> Path:
@@ -40,79 +50,35 @@ def parts(found: Overlap) -> dict[str, tuple[str, ...]]:
     return {h.item: h.parts for h in found.hits}
 
 
-def within(folder: Path, text: str, items: tuple[Item, ...] = ITEMS) -> dict[str, tuple[str, ...]]:
-    return parts(overlap(items, [put(folder, FILLER + text + " " + FILLER)]))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        LONG.stem,
-        LONG.stem.replace(" ", " \r\n\t  "),
-        LONG.stem.replace(",", " -").replace("?", " ..."),
-        LONG.stem.replace(" ", "\u00a0").replace("f", "\uff46"),
-        "\u00ad".join(LONG.stem),
-        f"<p>{LONG.stem}</p>",
-        f'"question": "{LONG.stem}"',
-    ],
-    ids=[
-        "plain", "ragged", "punctuation", "full width", "soft hyphens", "html", "json",
-    ],
-)  # fmt: skip
-def test_a_stem_is_found_however_it_is_laid_out(tmp_path: Path, text: str) -> None:
-    found = overlap(ITEMS, [put(tmp_path, FILLER + text + FILLER)])
-    assert parts(found) == {"long": ("stem",)}
-    assert found.hits[0].coverage == 1.0
-    assert found.found == {"long"}
-
-
-def test_twelve_words_in_a_row_are_too_few_and_thirteen_are_enough(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("names", "text", "parts_of", "found"), cases("judging", "overlap_of_texts"))
+def test_items_are_found_however_their_text_is_laid_out(
+    tmp_path: Path, names: list[str], text: str, parts_of: dict[str, list[str]], found: list[str]
+) -> None:
     words = LONG.stem.split()
-    assert within(tmp_path, " ".join(words[2:14])) == {}
-    assert within(tmp_path, " ".join(words[2:15])) == {"long": ("stem",)}
-    found = overlap(ITEMS, [put(tmp_path, " ".join(words[2:16]))])
-    assert found.hits[0].coverage == pytest.approx(2 / (len(words) - 12))
+    filled = Template(text).substitute(
+        stem=LONG.stem, ragged=LONG.stem.replace(" ", " \r\n\t  "), hyphens="\u00ad".join(LONG.stem),
+        other_marks=LONG.stem.replace(",", " -").replace("?", " ..."), filler=FILLER,
+        wide=LONG.stem.replace(" ", "\u00a0").replace("f", "\uff46"), lines=LONG.stem.replace(" ", "\\n"),
+        row=json.dumps({"question": LONG.stem, "choices": LONG.choices, "answer": 2}),
+        begin=" ".join(words[:9]), end=" ".join(words[9:]), twelve=" ".join(words[2:14]), thirteen=" ".join(words[2:15]),
+    )  # fmt: skip
+    overlapping = overlap([ITEMS[name] for name in names], [put(tmp_path, filled)])
+    assert {hit.item: list(hit.parts) for hit in overlapping.hits} == parts_of
+    assert overlapping.found == set(found)
 
 
-def test_the_key_and_the_options_are_found_where_they_follow_the_stem(tmp_path: Path) -> None:
-    assert within(tmp_path, f"{LONG.stem} One large lantern") == {"long": ("stem", "stem_key")}
-    assert within(tmp_path, f"Q: {LONG.stem}\nAnswer: one large lantern") == {"long": ("stem", "stem_key")}
-    assert within(tmp_path, f"{LONG.stem} twelve") == {"long": ("stem",)}
-    choices = ("the keeper of the old mill by the river", "the owner of the new barn", "a passing trader")
-    item = Item("i", "Who?", choices, 0)
-    assert within(tmp_path, "\n".join(map(". ".join, zip("ABC", choices, strict=True))), (item,)) == {
-        "i": ("choices",)
-    }
-    assert within(tmp_path, choices[0], (item,)) == {}, "one option alone"
-    listed = "\n".join(f"({c}) {choice}" for c, choice in zip("ABCD", LONG.choices, strict=True))
-    assert within(tmp_path, f"{LONG.stem}\n{listed}") == {"long": ("stem", "choices")}
-    row = json.dumps({"question": LONG.stem, "choices": LONG.choices, "answer": 2})
-    assert within(tmp_path, row) == {"long": ("stem", "choices")}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "How many legs has a spider? Eight",
-        "Q. How many legs has a spider? Answer: eight",
-        "How many legs has a spider?\nA. six\nB. eight\nC. ten",
-        "How many legs has a spider?,six,eight,ten,1",
-        '{"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
-        '{"q": {"stem": "How many legs has a spider?", "choices": [{"text": "six", "label": "A"}, '
-        '{"text": "eight", "label": "B"}, {"text": "ten", "label": "C"}]}}',
-        'As JSON: {"question": "How many legs has a spider?", "options": ["six", "eight", "ten"]}',
-    ],
-)
-def test_a_short_stem_counts_with_its_key_or_its_options(tmp_path: Path, text: str) -> None:
-    found = overlap(ITEMS, [put(tmp_path, text)])
-    assert found.found == {"short"}
-    assert found.hits[0].coverage is None
-    alone = overlap(ITEMS, [put(tmp_path, "How many legs has a spider? Nobody knows. Eight, some say.")])
-    assert (parts(alone), alone.found) == ({"short": ("stem",)}, frozenset())
+def test_the_coverage_of_a_stem_is_the_share_of_its_windows(tmp_path: Path) -> None:
+    words = LONG.stem.split()
+    for text, share in (
+        (LONG.stem, 1.0),
+        (" ".join(words[2:16]), 2 / (len(words) - 12)),
+        (f"{SHORT.stem} Eight", None),
+    ):
+        assert overlap(EVERY, [put(tmp_path, text)]).hits[0].coverage == share
 
 
 def test_items_too_short_to_be_told_from_other_text_are_counted_apart(tmp_path: Path) -> None:
-    found = overlap(ITEMS, [put(tmp_path, "2 + 2? 4 5 2 2 4 2 2 a 4 b 5")])
+    found = overlap(EVERY, [put(tmp_path, "2 + 2? 4 5 2 2 4 2 2 a 4 b 5")])
     assert (found.items, found.short, found.not_checkable) == (3, ("short",), ("tiny",))
     assert found.checked == {"stem": 2, "stem_key": 2, "choices": 2}
     assert found.hits == ()
@@ -126,29 +92,11 @@ def test_gzip_and_json_lines_are_told_by_their_content(tmp_path: Path) -> None:
     plain.write_text(LONG.stem, encoding="utf-8-sig")
     n_words = len((LONG.stem + " " + FILLER + FILLER).split())
     for path, words in ((packed, n_words), (plain, len(LONG.stem.split()))):
-        found = overlap(ITEMS, [path])
+        found = overlap(EVERY, [path])
         assert parts(found) == {"long": ("stem",)}
         file = found.files[0]
         assert (file.name, file.bytes, file.words) == (path.name, path.stat().st_size, words)
-    assert overlap(ITEMS, [packed]).files[0].sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
-
-
-def test_escapes_of_json_lines_are_read_and_documents_do_not_run_together(tmp_path: Path) -> None:
-    wrapped = json.dumps({"text": LONG.stem.replace(" ", "\n")})
-    assert parts(overlap(ITEMS, [put(tmp_path, f"\n{wrapped}\n\n")])) == {"long": ("stem",)}
-    words = LONG.stem.split()
-    halves = "\n".join(json.dumps({"text": " ".join(w)}) for w in (words[:9], words[9:]))
-    assert parts(overlap(ITEMS, [put(tmp_path, halves)])) == {}
-    talk = {"messages": [{"role": "user", "content": LONG.stem}, {"role": "assistant", "content": 8}]}
-    assert parts(overlap(ITEMS, [put(tmp_path, json.dumps(talk))])) == {"long": ("stem",)}
-
-
-def test_a_break_in_an_item_does_not_bridge_documents(tmp_path: Path) -> None:
-    words = LONG.stem.split()
-    item = Item("i", " ".join([*words[:9], BREAK, *words[9:]]), ("a", "b"), 0)
-    halves = "\n".join(json.dumps({"text": " ".join(w)}) for w in (words[:9], words[9:]))
-    assert parts(overlap([item], [put(tmp_path, halves)])) == {}
-    assert parts(overlap([item], [put(tmp_path, LONG.stem)])) == {"i": ("stem",)}
+    assert overlap(EVERY, [packed]).files[0].sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
 
 
 BAD: dict[str, tuple[bytes, str]] = {
@@ -172,7 +120,7 @@ def test_what_is_no_text_is_refused_by_its_path_with_the_mend(tmp_path: Path, ki
     path = tmp_path / "shard"
     path.write_bytes(BAD[kind][0])
     with refuses(BAD[kind][1], hidden="secret") as caught:
-        overlap(ITEMS, [path])
+        overlap(EVERY, [path])
     assert caught.value.exit_code == 3
     assert caught.value.lines[0].startswith(str(path))
 
@@ -180,14 +128,22 @@ def test_what_is_no_text_is_refused_by_its_path_with_the_mend(tmp_path: Path, ki
 def test_missing_files_folders_and_pipes_are_refused_together_before_anything_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with refuses(*["missing-text-file"] * 3):
-        overlap(ITEMS, [put(tmp_path, LONG.stem), tmp_path / "nowhere.txt", tmp_path, tmp_path / "pipe"])
+        overlap(EVERY, [put(tmp_path, LONG.stem), tmp_path / "nowhere.txt", tmp_path, tmp_path / "pipe"])
 
 
-def test_what_was_found_survives_the_run_s_file(tmp_path: Path) -> None:
-    found = overlap(ITEMS, [put(tmp_path, f"{LONG.stem} twelve {SHORT.stem} eight")])
+def test_what_was_found_survives_the_run_s_file_and_the_summary_without_a_word(tmp_path: Path) -> None:
+    found = overlap(EVERY, [put(tmp_path, f"{LONG.stem} twelve {SHORT.stem} eight")])
     kept = json.loads(json.dumps(found.json()))
     assert Overlap.from_json(kept) == found
-    assert not any(word in json.dumps(kept) for word in ("lantern", "spider", "eight"))
+    split = np.array([True, False, False])
+    tree = contamination(found, [item.id for item in EVERY], split, ~split)
+    assert tree["overlap"]["items"] == ["long", "short"]
+    assert not any(word in json.dumps([kept, tree]) for word in ("lantern", "spider", "eight", str(tmp_path)))
+    short = contamination(overlap([SHORT], [tmp_path / "corpus.txt"]), ["short"], split[:1], ~split[:1])
+    assert (short["overlap"]["found"]["value"], short["overlap"]["short_mode"]["found"]["value"]) == (
+        None,
+        1.0,
+    )
     for tree in ({**kept, "files": [{"name": "x"}]}, {n: value for n, value in kept.items() if n != "hits"}):
         with refuses("damaged-overlap-record"):
             Overlap.from_json(tree)
@@ -228,17 +184,15 @@ def test_words_are_runs_of_letters_digits_and_marks() -> None:
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("robustify.judging.text_overlap.PIECE", 1 << 15)
     peaks = []
-    overlap(ITEMS, [put(tmp_path, FILLER * 9)])
+    overlap(EVERY, [put(tmp_path, FILLER * 9)])
     for times in (3_000, 24_000):  # of 7 and 56 pieces
         path = put(tmp_path, FILLER * times)
         tracemalloc.start()
-        overlap(ITEMS, [path])
+        overlap(EVERY, [path])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.05 * peaks[0]
 
-
-contamination = in_trees(judge_contamination)
 
 FILE = SearchedFile("web.txt", "0" * 64, 1000, 200)
 
@@ -285,18 +239,3 @@ def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
 def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> None:
     with refuses("overlap-of-other-items"):
         contamination(made(**changes), TEN, KEPT, ~KEPT)
-
-
-def test_from_items_and_a_file_to_the_summary_without_a_word_of_them(
-    toys: list[Item], tmp_path: Path
-) -> None:
-    path = tmp_path / "page.txt"
-    path.write_text(f"12) {toys[3].stem}\nAnswer: {toys[3].choices[toys[3].key]}", encoding="utf-8")
-    kept = json.loads(json.dumps(overlap(toys, [path]).json()))
-    mask = np.array([True] * 4 + [False] * 4)
-    tree = contamination(Overlap.from_json(kept), [item.id for item in toys], mask, ~mask)
-    assert tree["overlap"]["items"] == ["t3"]
-    assert tree["overlap"]["short_mode"]["n"] == 8
-    assert tree["overlap"]["found"]["value"] is None
-    assert tree["overlap"]["in_kept"]["value"] == 0.25
-    assert not any(word in json.dumps([tree, kept]) for word in ("meant", "grey", str(tmp_path)))

@@ -12,6 +12,7 @@ import pytest
 
 from robustify.base.redaction import firewall
 from robustify.cli import concealed
+from tests.support.cases import cases, contents
 
 ROOT = Path(__file__).parents[3]
 PACKAGE = ROOT / "robustify"
@@ -37,21 +38,10 @@ def clean(done: "subprocess.CompletedProcess[str]") -> str:
     return done.stderr
 
 
-RAISED = {
-    "one from another": (
-        "try:\n        int(SECRET)\n    except ValueError as e:\n        raise KeyError(SECRET) from e",
-        "KeyError",
-    ),
-    "JSON, which keeps the document": ("import json; json.loads(SECRET)", "JSONDecodeError"),
-    "a codec, which keeps the bytes": ("(SECRET + chr(255)).encode('ascii')", "UnicodeEncodeError"),
-    "a file named so": ("open(SECRET)", "FileNotFoundError"),
-    "a kind made at run time": ("raise type(SECRET, (Exception,), {})()", "an error"),
-    "a call deep down": ("f = lambda n: f(n + SECRET)\n    f(SECRET)", ""),
-}
 IN_MAIN = "def fail(*a, **k):\n    {}\ncli.cli.main = fail\ncli.main()"
 
 
-@pytest.mark.parametrize(("body", "kind"), RAISED.values(), ids=RAISED)
+@pytest.mark.parametrize(("body", "kind"), cases("base", "unknown_errors"))
 def test_an_unknown_error_is_one_line_of_kind_and_place(body: str, kind: str) -> None:
     done = python(IN_MAIN.format(body), PYTHONDEVMODE="1", PYTHONFAULTHANDLER="1")
     said = clean(done)
@@ -77,20 +67,9 @@ def test_exits_with_a_message_and_signals_keep_their_code_and_places_are_told_on
         assert clean(done).count("\n") == 1
 
 
-OTHERS = {
-    "a thread": "import threading\nt = threading.Thread(target=lambda: int(SECRET)); t.start(); t.join()",
-    "a finaliser": "class A:\n    def __del__(self): raise ValueError(SECRET)\nA()",
-    "a forked worker": "import multiprocessing as m\n"
-    "p = m.get_context('fork').Process(target=int, args=(SECRET,)); p.start(); p.join()",
-    "a warning": "import warnings; warnings.warn(SECRET)",
-    "a log with a handler": "import logging; log = logging.getLogger('other'); log.addHandler(logging.StreamHandler())\n"
-    "log.error(SECRET)",
-}
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_others_say_of_an_item_is_not_heard_while_they_are_muted(name: str) -> None:
-    code = "".join(f"    {line}\n" for line in OTHERS[name].split("\n"))
+@pytest.mark.parametrize("said", contents("base")["what_others_say"])
+def test_what_others_say_of_an_item_is_not_heard_while_they_are_muted(said: str) -> None:
+    code = "".join(f"    {line}\n" for line in said.split("\n"))
     head = "from robustify.base.redaction import UNMUTED, muted\n"
     clean(
         done := python(f"{head}with muted():\n{code}    UNMUTED.write('heard\\n')", PYTHONWARNINGS="default")
@@ -137,23 +116,9 @@ def test_what_an_engine_prints_is_not_heard_and_we_are() -> None:
 # ---- arguments ----
 
 
-@pytest.mark.parametrize(
-    ("line", "arguments", "told"),
-    [
-        (f"{SECRET}: no such file", [SECRET], "<argument 1>: no such file"),
-        (f"'{SECRET}': no such file", ["check", f"--out={SECRET}"], "'<argument 2>': no such file"),
-        ("a b c d e f: no such file", ["a b c d e f"], "a b c d e f: no such file"),
-        (
-            "the one file of seven words here.csv:3: key 4",
-            ["in/the one file of seven words here.csv"],
-            "<argument 1>:3: key 4",
-        ),
-        (f"no such thing as {SECRET.upper()[:40]}", [SECRET], "argument 1 was rejected"),
-        (f"{ROOT}/{SECRET}: no such", [SECRET], "no such"),
-        (f"...{('y' * 60 + 'z' * 70)[30:90]}...", ["y" * 60 + "z" * 70], "argument 1 was rejected"),
-    ],
-)
+@pytest.mark.parametrize(("line", "arguments", "told"), cases("base", "long_arguments"))
 def test_a_long_argument_is_shown_by_its_number(line: str, arguments: list[str], told: str) -> None:
+    line, *arguments = (text.replace("$SECRET", SECRET) for text in (line, *arguments))
     shown = concealed(line, arguments)
     assert told in shown
     assert "zanzibar" not in shown.casefold()

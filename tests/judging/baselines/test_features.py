@@ -4,7 +4,6 @@ import re
 import sys
 import weakref
 from collections.abc import Iterator, Sequence
-from math import log, log1p
 
 import numpy as np
 import pytest
@@ -15,50 +14,13 @@ from robustify.items.item import Item
 from robustify.judging.baselines import features, option_texts, wording
 from robustify.judging.baselines.features import NAMES, amounts
 from robustify.judging.baselines.heuristics import guess
-
-AMOUNTS: dict[str, tuple[tuple[str, ...], list[float]]] = {
-    "characters": (("abc ", "a"), [log1p(3), log1p(1)]),
-    "words": (("a b-c", "abc"), [log1p(2), log1p(1)]),
-    "mean_word_length": (("ab, cdef", "!"), [3, 0]),
-    "longest_word": (("ab, cdef", "!"), [4, 0]),
-    "digits": (("a1b22", "\u0663", "x"), [3, 1, 0]),
-    "numbers": (("3 of 4", "none"), [2, 0]),
-    "unit": (("3,5 mg", "mg"), [1, 0]),
-    "hedges": (("it may often be", "so"), [2, 0]),
-    "absolutes": (("Always, never", "so"), [2, 0]),
-    "negations": (("not here", "here"), [1, 0]),
-    "function_words": (("the red", "red"), [1 / 2, 0]),
-    "commas": (("a, b,", "c"), [2, 0]),
-    "other_punctuation": (("\u201ca\u201d; b?", "c"), [4, 0]),
-    "brackets": (("(a) [b]", ")"), [2, 0]),
-    "full_stop": (("a. ", "a"), [1, 0]),
-    "capital_first": (("Ab", "aB"), [1, 0]),
-    "capitals": (("ABcd 1", "ab"), [1 / 2, 0]),
-    "article_first": (("the one", "one"), [1, 0]),
-    "repeated_words": (("red red", "red"), [1 / 2, 0]),
-    "points_elsewhere": (("All of the above", "above"), [1, 0]),
-    "mean_likeness": (("a b", "b c", "."), [1 / 6, 1 / 6, 0]),
-    "greatest_likeness": (("a b", "b c", "."), [1 / 3, 1 / 3, 0]),
-    "longer_than_longest_other": (("abc", "a"), [log(2), -log(2)]),
-    "longer_than_shortest_other": (("abc", "a", "ab"), [log(2), log(2 / 3), log(3 / 2)]),
-    "same_first_word": (("Red a", "red b", "c"), [1, 1, 0]),
-    "same_last_word": (("a red", "b Red", "c"), [1, 1, 0]),
-    "contains_another": (("a red", "Red", "c"), [1, 0, 0]),
-    "odd_form": (("Red", "Green", "blue."), [2, 2, 4]),
-    "far_from_middle_number": (("12", "3", "7"), [1, 1, 0]),
-    "outer_space": ((" a", "b", "c"), [5 / 2, 1, 1]),
-    "invisible_characters": (("a\u200bb", "a\u00adb", "c"), [5 / 2, 5 / 2, 2]),
-    "odd_spaces": (("a\u00a0b", "a\u2009b", "a\u2009c c", " a"), [7 / 2, 5 / 2, 5 / 2, 3]),
-    "compatibility_forms": (("\uff41", "b\u00b2", "c"), [3 / 2, 3 / 2, 2]),
-    "mixed_alphabets": (("t\u0430r", "tar", "\u0434\u0430"), [5 / 2, 1, 1]),
-    "combining_marks": (("e\u0301", "\u00e9", "e"), [5 / 2, 1, 1]),
-}
+from tests.support.cases import contents
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_amount_by_hand(name: str) -> None:
-    choices, expected = AMOUNTS[name]
-    found = amounts([Item("i", "?", choices, 0)])
+    choices, expected = contents("judging")["amounts"][name]
+    found = amounts([Item("i", "?", tuple(choices), 0)])
     assert found[:, NAMES.index(name)] == pytest.approx(expected)
 
 

@@ -15,28 +15,9 @@ from robustify.judging.baselines.near_duplicates import near_duplicates
 from robustify.judging.lint.findings import cues_of, marks_of
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.restricted.ids import item_id
+from tests.support.cases import contents
 
-WORDS = [
-    ["quiet", "plain", "faint", "narrow", "warm", "silver", "eager", "young", "amber", "lively"],
-    ["feather", "garden", "needle", "umbrella", "basket", "hammer", "orchard", "candle", "anchor", "pebble"],
-    ["quarry", "pillow", "window", "jacket", "engine", "table", "bottle", "harbor", "meadow", "pencil"],
-]
-SPACES = {
-    "no-break": "\u00a0", "thin": "\u2009", "hair": "\u200a", "figure": "\u2007", "ideographic": "\u3000",
-    "narrow": "\u202f", "tab": "\t",
-    "newline": "\n", "two": "  ", "line separator": "\u2028", "Braille": "\u2800",
-}  # fmt: skip
-UNSEEN = {
-    "zero width": "\u200b", "joiner": "\u200d", "non-joiner": "\u200c", "word joiner": "\u2060",
-    "byte order": "\ufeff", "left to right": "\u200e",
-    "soft hyphen": "\u00ad", "variation": "\ufe0f", "grapheme joiner": "\u034f", "tag": "\U000e0041",
-}  # fmt: skip
-FORMS = {
-    "wide": ("e", "\uff45"),
-    "Cyrillic": ("e", "\u0435"),
-    "Greek": ("e", "\u03b5"),
-    "bold": ("e", "\U0001d41e"),
-}
+WORDS, SPACES, UNSEEN, FORMS, PAIRS = contents("judging")["typographic_marks"].values()
 Mark = Callable[[str], str]
 MARKS: dict[str, Mark] = {
     **{f"{name} space": (lambda text, new=new: text.replace(" ", new, 1)) for name, new in SPACES.items()},
@@ -52,12 +33,6 @@ MARKS: dict[str, Mark] = {
     "case": lambda text: text[:2] + text[2].upper() + text[3:],
     "period": lambda text: text + ".",
 }
-PAIRS = {
-    "thin for no-break": ("\u00a0", "\u2009"), "curly for straight": ("'s ", "\u2019s "), "minus for hyphen": ("-",
-    "\u2212"),
-    "decomposed for composed": ("\u00e9 ", "e\u0301 "), "ligature for letters": ("ff ", "\ufb00 "),
-}  # fmt: skip
-"""What stands after the first word of all options, and what the key has in its place."""
 HIDDEN = [*(name for name in MARKS if name.endswith(" space")), *UNSEEN, *FORMS, "accent"]
 """Marks that `lint` names in the whole set by their characters."""
 
