@@ -4,7 +4,7 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -39,6 +39,14 @@ def _no_encoder_for_imports(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("robustify.pipeline.from_logs.cache_folder", lambda _: empty)
         yield
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A run of made-up items, which no test changes; its folder lies beside what it was imported from."""
+    from tests.support import exported_run  # which takes a second
+
+    return exported_run.made_run(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture

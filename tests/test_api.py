@@ -16,15 +16,10 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
-from tests.support.exported_run import made_run, made_up
+from tests.support.exported_run import made_up
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "docs" / "from_python.ipynb"
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return made_run(tmp_path_factory.mktemp("made"))
 
 
 def test_eight_names_are_public_and_importing_them_loads_nothing() -> None:

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from robustify.runs.run import Run
-from tests.support import exported_run
 from tools import shots
 
 ROOT = Path(__file__).parents[2]
@@ -28,11 +26,6 @@ def browser() -> Iterator[Any]:
         pytest.skip("needs chromium on the path (Debian: apt-get install chromium)")
     with shots.launched() as found:
         yield found
-
-
-@pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return exported_run.made_run(tmp_path_factory.mktemp("browser"))
 
 
 @pytest.fixture

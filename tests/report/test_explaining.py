@@ -27,11 +27,6 @@ COLUMNS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return exported_run.made_run(tmp_path_factory.mktemp("explain"))
-
-
 def rows(run: Run) -> list[dict[str, Any]]:
     return exported_run.lines(run.folder / EVIDENCE)
 

@@ -20,14 +20,9 @@ from tests.gate.repo import rules_of
 from tests.report.explorer_islands import TRIES, hostile_island, large_island, read_island
 from tests.restricted.conftest import world
 from tests.restricted.world import MODELS, World
-from tests.support import exported_run, restricted_set
+from tests.support import restricted_set
 
 __all__ = ["world"]
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return exported_run.made_run(tmp_path_factory.mktemp("explorer"))
 
 
 def tree_of(run: Run) -> dict[str, Any]:

@@ -3,25 +3,29 @@
 import csv
 import json
 import shlex
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from robustify.report.mend_command import mend_command
-from tests.support.fake_logs import jsonl
+from tests.support.cases import cases
+from tests.support.fake_logs import boxes, jsonl, lm_eval_row, scores_for, sheet
 
 HEAD = ("Stem", "One", "Two", "Three", "Right", "note")
-GIVEN = (
-    "--map",
-    "stem=Stem",
-    "--map",
-    "choices=One,Two,Three",
-    "--map",
-    "key=Right",
-    "--map",
-    "key_is=number",
-)
+FIELDS = {"stem": "Stem", "choices": ["One", "Two", "Three"], "key": "Right", "key_is": "number"}
+GIVEN = [
+    *("--map", "stem=Stem", "--map", "choices=One,Two,Three", "--map", "key=Right", "--map", "key_is=number"),
+]
+
+
+def words_of_command(ended: Any) -> list[str]:
+    """The words of the command on the terminal of a run that ended well."""
+    assert ended.code in (0, 7), ended.err
+    (command,) = (line for line in ended.out.splitlines() if line.startswith("  robustify mend "))
+    return shlex.split(command)[1:]
 
 
 def odd_file(path: Path, *, longest: bool) -> None:
@@ -51,11 +55,10 @@ def test_the_command_is_on_every_page_and_mends_the_file_as_the_run_read_it(
     for page in ("report.html", "report.md", "explorer.html"):
         assert command in unescape((tmp_path / "out" / page).read_text("utf-8")), page
     if longest:
-        more = [
-            {"question": f"How long does pan {i} simmer?", "candidates": [f"for {i} hours"]}
-            for i in range(90)
-        ]
-        jsonl(tmp_path / "more.jsonl", more)
+        stems = [f"How long does pan {i} simmer?" for i in range(90)]
+        jsonl(
+            tmp_path / "more.jsonl", [{"question": q, "candidates": [f"for {q[18:20]} hours"]} for q in stems]
+        )
         words[words.index("CANDIDATES")] = "more.jsonl"
     mended = robustify(*words)
     assert mended.code in (0, 7), mended.err
@@ -70,20 +73,12 @@ def test_the_command_on_the_terminal_works_where_the_audit_was_started(
     folder = tmp_path / "-my sets"
     folder.mkdir()
     odd_file(folder / "pans.csv", longest=False)
-    given: tuple[str, ...] = (
-        str(folder / "pans.csv") if absolute else "./-my sets/pans.csv",
-        "--public",
-        *GIVEN,
+    settings = {"name": "pans", "sensitivity": "public", "data": {"path": "pans.csv", "fields": FIELDS}}
+    (folder / "pans.yaml").write_text(json.dumps(settings), "utf-8")
+    name, more = ("pans.yaml", []) if config else ("pans.csv", ["--public", *GIVEN])
+    words = words_of_command(
+        robustify(folder / name if absolute else f"./-my sets/{name}", *more, "-o", "out")
     )
-    if config:
-        fields = {"stem": "Stem", "choices": ["One", "Two", "Three"], "key": "Right", "key_is": "number"}
-        settings = {"name": "pans", "sensitivity": "public", "data": {"path": "pans.csv", "fields": fields}}
-        (folder / "pans.yaml").write_text(json.dumps(settings), "utf-8")
-        given = (str(folder / "pans.yaml") if absolute else "./-my sets/pans.yaml",)
-    ended = robustify(*given, "-o", "out")
-    assert ended.code in (0, 7), ended.err
-    (command,) = (line for line in ended.out.splitlines() if line.startswith("  robustify mend "))
-    words = shlex.split(command)[1:]
     assert Path(words[1]) == Path("-my sets/pans.csv")
     assert robustify(*words).code == 0
     assert (tmp_path / "pans-mended.csv").exists()
@@ -94,33 +89,15 @@ def test_the_command_on_the_terminal_works_where_the_audit_was_started(
 
 
 def test_the_command_of_an_import_reads_the_file_as_the_import_did(robustify, tmp_path: Path) -> None:
-    folder = tmp_path / "sets"
-    folder.mkdir()
-    n = 60
-    rows = [[f"How long does pan {i} simmer?", f"for {i} minutes", f"for {i} hours", "A"] for i in range(n)]
-    with (folder / "pans.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(
-            [("question", "A", "B", "answer"), *rows, ("Which pan?", "iron", "clay", "E")]
-        )
-    docs = [{"question": q, "choices": [a, b], "answer": 0} for q, a, b, _ in rows]
-    logged = [
-        {"doc_id": i, "doc": doc, "target": "0", "filtered_resps": [[-1.0, False], [-2.0, False]], "acc": 1.0,
-         "arguments": [[doc["question"], f" {text}"] for text in doc["choices"]]}
-        for i, doc in enumerate(docs)
-    ]  # fmt: skip
-    jsonl(tmp_path / "samples_pans_2026-11-01T10-00-00.jsonl", logged)
-    ended = robustify(
-        "import",
-        "samples_pans_2026-11-01T10-00-00.jsonl",
-        "--data",
-        "sets/pans.csv",
-        "-o",
-        "out",
-        "--skip-bad",
-    )
-    assert ended.code in (0, 7), ended.err
-    (command,) = (line for line in ended.out.splitlines() if line.startswith("  robustify mend "))
-    words = shlex.split(command)[1:]
+    items, log = [replace(item, key=0) for item in boxes(60, 2)], "samples_boxes_2026-11-01T10-00-00.jsonl"
+    cells = [
+        dict(zip(("question", "A", "B", "answer"), (i.stem, *i.choices, "A"), strict=True)) for i in items
+    ]
+    (tmp_path / "sets").mkdir()
+    sheet(tmp_path / "sets" / "pans.csv", [*cells, {**cells[0], "question": "Which pan?", "answer": "E"}])
+    picked = enumerate(zip(items, scores_for([0] * 60, 2), strict=True))
+    jsonl(tmp_path / log, [lm_eval_row(item, at, scores, texts=True) for at, (item, scores) in picked])
+    words = words_of_command(robustify("import", log, "--data", "sets/pans.csv", "-o", "out", "--skip-bad"))
     assert Path(words[1]) == Path("sets/pans.csv")
     assert "--skip-bad" in words
     # The pages name the same options, and no folder.
@@ -128,36 +105,12 @@ def test_the_command_of_an_import_reads_the_file_as_the_import_did(robustify, tm
     assert named == ["mend", "pans.csv", *words[2:]]
 
 
-def source(**changes: object) -> dict[str, object]:
-    return {"path": "a.jsonl", "split": None, "fields": None, "skip_bad": False, **changes}
+SOURCE = {"path": "a.jsonl", "split": None, "fields": None, "skip_bad": False}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "command"),
-    [
-        ({}, ""),
-        ({"config": {"data": [source()]}}, "robustify mend a.jsonl -o a-mended.jsonl"),
-        ({"config": {"data": [source(), source()]}}, ""),
-        ({"config": {"data": [source()]}, "import": {"items": {"from": "logs"}}}, ""),
-        (
-            {"config": {"data": [source()]}, "import": {"items": {"from": "data"}}},
-            "robustify mend a.jsonl -o a-mended.jsonl",
-        ),
-        (
-            {"config": {"data": [source(path="$(x) b.XLSX", split="two", fields={"choices": "=yes,no", "id": None})]}},
-            "robustify mend '$(x) b.XLSX' --map choices==yes,no --split two -o '$(x) b-mended.jsonl'",
-        ),
-        (
-            {"config": {"data": [source(path="hf:some/set", split="test", trust_task_code=True)]}},
-            "robustify mend hf:some/set --split test --trust-task-code -o hf-some-set-mended.jsonl",
-        ),
-        (
-            {"config": {"data": [source(path="-m.csv", skip_bad=True, fields={"choices": ["A", "B"]})]}},
-            "robustify mend ./-m.csv --map choices=A,B --skip-bad -o ./-m-mended.csv",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sources", "items", "command"), cases("report", "mend_commands"))
 def test_a_command_names_one_file_with_its_options_or_is_empty(
-    manifest: dict[str, object], command: str
+    sources: list[dict[str, object]], items: str | None, command: str
 ) -> None:
-    assert mend_command(manifest) == command
+    config = {"config": {"data": [SOURCE | one for one in sources]}} if sources else {}
+    assert mend_command({**config, **({"import": {"items": {"from": items}}} if items else {})}) == command

@@ -3,7 +3,10 @@
 import csv
 import json
 import random
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,33 +15,26 @@ from robustify.judging.accuracy import compare_pair
 from robustify.judging.stats.tests import holm
 from robustify.judging.summary.quantity import Quantity
 from robustify.report.compare.model_pairs import ModelPair, model_pairs, pair_table
+from tests.report.test_advice import numbers
 from tests.support.exported_run import made_run
+from tests.support.fake_logs import boxes, jsonl, lm_eval_row, scores_for
 
 N = 120
 
 
-def picks(path: Path, accuracy: float, *, prefix: str = "q", model: str = "", seed: int = 0) -> list[float]:
+def picks(path: Path, accuracy: float, *, seed: int = 0) -> list[float]:
     """Write a table of picks, half of whose luck is that of the item. Return the credits."""
     rng, credits = random.Random(seed), []
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(["item", "question", "A", "B", "C", "key", "pick", *["model"] * bool(model)])
+        rows.writerow(["item", "question", "A", "B", "C", "key", "pick"])
         for i in range(N):
             luck = random.Random(i).random() if i % 2 else rng.random()
             credits.append(float(luck < accuracy))
             key = i * 7 % 3
-            texts = [f"jar {prefix}{i} {name}" for name in ("red", "tin", "old")]
+            texts = [f"jar q{i} {name}" for name in ("red", "tin", "old")]
             pick = "ABC"[(key + (luck >= accuracy)) % 3]
-            rows.writerow(
-                [
-                    f"{prefix}{i}",
-                    f"Which jar is {prefix}{i}?",
-                    *texts,
-                    "ABC"[key],
-                    pick,
-                    *[model] * bool(model),
-                ]
-            )
+            rows.writerow([f"q{i}", f"Which jar is q{i}?", *texts, "ABC"[key], pick])
     return credits
 
 
@@ -75,26 +71,17 @@ def test_columns_are_mapped_as_in_import(robustify, tmp_path: Path) -> None:
 def test_models_of_one_name_are_named_after_their_files_and_holm_covers_all_tasks(
     robustify, tmp_path: Path
 ) -> None:
-    for task, prefix in (("one", "q"), ("two", "z")):
-        for name, accuracy, seed in (("before", 0.5, 3), ("after", 0.5, 5)):
-            folder = tmp_path / "logs" / name
-            folder.mkdir(parents=True, exist_ok=True)
-            rows = []
-            rng = random.Random(seed)
-            for i in range(N):
-                right = rng.random() < accuracy
-                choices = [f"jar {prefix}{i} {word}" for word in ("red", "tin", "old")]
-                key, best = i % 3, (i % 3 + (not right)) % 3
-                rows.append({
-                    "doc_id": i, "doc": {"question": f"Which jar is {prefix}{i}?", "choices": choices, "answer": key},
-                    "target": str(key),
-                    "arguments": [[f"Question: Which jar is {prefix}{i}?\nAnswer:", f" {text}"] for text in choices],
-                    "resps": [[["-1.0" if j == best else "-2.0", "False"]] for j in range(3)],
-                    "filtered_resps": [["-1.0" if j == best else "-2.0", "False"] for j in range(3)],
-                    "acc": float(right), "filter": "none", "metrics": ["acc"],
-                })  # fmt: skip
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-            (folder / f"samples_{task}_2026-01-0{seed}T00-00-00.jsonl").write_text(text, encoding="utf-8")
+    for (task, stem), (name, seed) in product(
+        (("one", "jar"), ("two", "pot")), (("before", 3), ("after", 5))
+    ):
+        items = [replace(item, stem=f"{stem}: {item.stem}") for item in boxes(N, 3)]
+        draw = random.Random(seed)
+        scores = scores_for([(item.key + draw.getrandbits(1)) % 3 for item in items], 3)
+        rows = [
+            lm_eval_row(item, at, s, texts=True)
+            for at, (item, s) in enumerate(zip(items, scores, strict=True))
+        ]
+        jsonl(tmp_path / "logs" / name / f"samples_{task}_2026-01-0{seed}T00-00-00.jsonl", rows)
     ended = robustify("compare", "after=logs/after", "before=logs/before", "--json")
     assert ended.code == 0, ended.err
     pairs = json.loads(ended.out)["pairs"]
@@ -106,20 +93,15 @@ def test_models_of_one_name_are_named_after_their_files_and_holm_covers_all_task
     assert all("80 % power" in line for line in shown)
 
 
-def test_the_differences_of_two_runs_are_a_table(robustify, tmp_path: Path) -> None:
-    run = made_run(tmp_path / "made", view="full")
-    for form, mark in (("markdown", "| Number |"), ("latex", "\\toprule"), ("csv", "Number,")):
-        assert mark in robustify("compare", run.folder, run.folder, "--format", form).out
-
-
-def test_models_of_a_single_run_are_those_of_its_summary(robustify, tmp_path: Path) -> None:
+def test_differences_of_runs_and_of_models_of_a_run_are_tables(robustify, tmp_path: Path) -> None:
     run = made_run(tmp_path / "made", view="full")
     (pair,) = model_pairs([run])
     stored = next(iter(run.summary.pairs.values())).full.all
     assert abs(pair.difference.value) == abs(stored.difference.value)
     assert pair.p == holm([stored.p_mid])[0]
-    for form, mark in (("markdown", "| Models |"), ("latex", "\\toprule"), ("csv", "Difference")):
-        assert mark in robustify("compare", run.folder, "--format", form).out
+    for form, mark in (("markdown", "| {} |"), ("latex", "\\toprule"), ("csv", "{},")):
+        for runs, head in (([run.folder] * 2, "Number"), ([run.folder], "Models")):
+            assert mark.format(head) in robustify("compare", *runs, "--format", form).out
 
 
 def test_equal_models_and_logs_that_contradict_each_other_are_noted(robustify, tmp_path: Path) -> None:
@@ -151,27 +133,23 @@ def test_what_cannot_be_compared_is_refused(robustify, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "ci", "p", "looks", "says"),
+    ("value", "ci", "p", "looks", "shown", "word"),
     [
-        (0.04, (0.01, 0.07), 0.01, None, "a is better than b by 4.0 points"),
-        (0.04, (0.01, 0.07), 0.06, None, "a and b cannot be distinguished: 4.0 points"),
-        (0.0, (0.0, 0.0), 1.0, (0.0, (0.0, 0.0)), "a and b cannot be distinguished: 0.0 points (n = 90; p = 1.000)"),
-        (0.04, None, None, None, "a and b: too few items to tell (4.0 points (n = 90))"),
-        (0.04, (0.01, 0.07), 0.01, (0.03, (0.01, 0.05)), "looks bring it 3.0 points more (1.0 to 5.0)"),
-        (0.04, (0.01, 0.07), 0.01, (0.0, (-0.02, 0.02)), "It does not owe significantly more to looks"),
+        (0.04, (0.01, 0.07), 0.01, None, "4.0 90 1.0 7.0 0.010", "better"),
+        (0.04, (0.01, 0.07), 0.06, None, "4.0 90 1.0 7.0 0.060 80 5.0", "distinguished"),
+        (0.0, (0.0, 0.0), 1.0, (0.0, (0.0, 0.0)), "0.0 90 1.000 80 5.0 0.0", "distinguished"),
+        (0.04, None, None, None, "4.0 90", "few"),
+        (0.04, (0.01, 0.07), 0.01, (0.03, (0.01, 0.05)), "4.0 90 1.0 7.0 0.010 3.0 1.0 5.0", "bring"),
+        (0.04, (0.01, 0.07), 0.01, (0.0, (-0.02, 0.02)), "4.0 90 1.0 7.0 0.010 0.0 \u22122.0 2.0", "owe"),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_follows_the_numbers(
-    value: float,
-    ci: tuple[float, float] | None,
-    p: float | None,
-    looks: tuple[float, tuple[float, float]] | None,
-    says: str,
+    value: float, ci: Any, p: float | None, looks: Any, shown: str, word: str
 ) -> None:
     owed = None if looks is None else Quantity(value=looks[0], n=90, ci=looks[1])
-    pair = ModelPair(
-        "t", "a", "b", "full", Quantity(value=value, n=90, ci=ci), p, None if ci is None else 0.05, owed
-    )
-    assert says in pair.line
+    found = Quantity(value=value, n=90, ci=ci)
+    pair = ModelPair("t", "a", "b", "full", found, p, None if ci is None else 0.05, owed)
+    assert numbers(pair.line) == shown
+    assert word in pair.line
     assert "()" not in pair.line
     assert len(pair_table([pair]).rows) == 1

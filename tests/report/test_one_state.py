@@ -1,4 +1,4 @@
-"""The state of a run is one word wherever it is printed: pages, terminal, `check`, exports, `compare`, dashboard."""
+"""The state of a run: one word and one exit code wherever it is printed, and the first screens of other pages by it."""
 
 import json
 import re
@@ -9,36 +9,54 @@ from typing import Any
 
 import pytest
 
+from robustify.cli.terminal import state_code
+from robustify.judging import guardrails
+from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import AUDIT, State, read
+from robustify.pipeline.steps import rejudge
 from robustify.report import render
+from robustify.report.advice import grounds, headline
+from robustify.report.compare import comparison_html
+from robustify.report.compare.comparing import compared
+from robustify.report.dashboard import dashboard_html
+from robustify.report.free_page import free_html
 from robustify.report.opening import closing
-from robustify.restricted.disclosure.released_page import released_lines
+from robustify.restricted.disclosure.released_page import first_of_released, released_lines
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
+from tests.report.test_advice import Edits, edited
+from tests.report.test_free_page import free_summary
 from tests.support.exported_run import made_run, renewed
 from tests.support.page_text import text_of_page
-from tests.support.released import released
+from tests.support.released import every, released
 
-ROOT = Path(__file__).parents[2]
 FORMER = re.compile(
     r"certif|inconclusive|not judged|\"passed\": (?:true|false)|shortcut\.jsonl", re.IGNORECASE
 )
 WORD = "(passed|failed|not evaluated)"
+TONES = {"passed": "good", "failed": "bad", "not evaluated": "unsure"}
+KINDS: dict[str, State] = {
+    "passed": "passed", "failed": "failed", "not evaluated": "not evaluated", "failed check": "failed",
+    "too small": "not evaluated",
+}  # fmt: skip
+"""State of each kind of run. The audit of the last but one passed, and its check of ties failed."""
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return made_run(tmp_path_factory.mktemp("made"))
-
-
-def in_state(made: Run, folder: Path, state: State) -> Run:
-    """Return a copy of a run with another state of its audit and of itself. No other guardrail stops an export."""
+def in_state(made: Run, folder: Path, kind: str) -> Run:
+    """Return a copy of a run in which the audit has another state, or a check failed, judged by the rule itself."""
     shutil.copytree(made.folder, folder)
     tree = json.loads((folder / "summary.json").read_text())
-    tree |= {"state": state, "reasons": []}
-    tree["residual"] |= {"state": state}
+    audit = {"failed check": "passed", "too small": "not evaluated"}.get(kind, kind)
+    tree["residual"] |= {"state": audit}
     for check in tree["guardrails"]:
-        check["state"] = state if check["name"] == AUDIT else "passed"
+        fails = kind in ("failed check", "too small") and check["name"] == "ties_share"
+        check["state"] = audit if check["name"] == AUDIT else "failed" if fails else "passed"
+        if not fails:
+            check["reason"] = {"code": "not_judged", "params": {"why": "no_audit"}}
+    summary = read(tree)
+    trial = Reason.of("trial_run", n=8, least=30, part=False) if kind == "too small" else None
+    state, reasons = guardrails.run_state(summary.residual, summary.guardrails, (), trial)
+    tree |= {"state": state, "reasons": [reason.model_dump(mode="json") for reason in reasons]}
     (folder / "summary.json").write_text(json.dumps(tree))
     return renewed(folder, "summary.json")
 
@@ -51,7 +69,7 @@ def said(robustify, run: Run, out: Path) -> Iterator[tuple[str, str, str]]:
     yield "terminal", "\n".join(closing(run.summary, "run")), rf"^{WORD}: \d+ items"
     yield "check", robustify("check", run.folder).out, rf"^{WORD} +run "
     yield "check --json", json.loads(robustify("check", run.folder, "--json").out)["state"], WORD
-    yield "compare", robustify("compare", run.folder, run.folder).out, rf"^\[1\] .*: {WORD}$"
+    yield "compare", robustify("compare", run.folder, run.folder).out, rf"^\[[12]\] .*: {WORD}$"
     yield "dashboard", dashboard(robustify, run, out), rf"Run {WORD}\."
     page = released(run.summary)
     yield "released page", "\n".join(released_lines(page, "run")), rf"^made-up: {WORD}, "
@@ -70,43 +88,57 @@ def dashboard(robustify, run: Run, out: Path) -> str:
     return (out / "dashboard.html").read_text()
 
 
-@pytest.mark.parametrize("state", ["passed", "failed", "not evaluated"])
-def test_every_place_prints_the_same_word_for_the_state_of_a_run(
-    robustify, made: Run, tmp_path: Path, state: State
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_place_prints_one_word_for_the_state_of_a_run_and_commands_exit_by_it(
+    robustify, run: Run, tmp_path: Path, kind: str
 ) -> None:
-    run, out = in_state(made, tmp_path / "runs" / "run", state), tmp_path / "out"
+    state, made, out = KINDS[kind], in_state(run, tmp_path / "runs" / "run", kind), tmp_path / "out"
     out.mkdir()
-    places = {name: (text, pattern) for name, text, pattern in said(robustify, run, out)}
+    assert (made.state, made.summary.trial) == (state, kind == "too small")
+    places = {name: (text, pattern) for name, text, pattern in said(robustify, made, out)}
     assert len(places) > 20
     for name, (text, pattern) in places.items():
-        assert set(re.findall(pattern, text, re.MULTILINE)) == {state}, name
+        # Where the audit has another state than the run, first screens show both.
+        if kind == state or name not in ("page", "report.md", "terminal"):
+            assert set(re.findall(pattern, text, re.MULTILINE)) == {state}, name
         assert not FORMER.search(text), name
     assert bool(re.search(r"\brobust\b", places["terminal"][0])) == (state == "passed")
-    assert robustify("check", run.folder).code == (7 if state == "failed" else 0)
-    assert robustify("check", run.folder, "--strict").code == (0 if state == "passed" else 7)
-    refused = robustify("export", "dataset", run.folder, "-o", out / "again")
-    assert refused.code == (7 if state == "failed" else 0)
-    assert ("--kept" in refused.err) == (state == "failed")
+    code = 7 if state == "failed" else 0
+    assert (state_code(made.state), robustify("check", made.folder).code) == (code, code)
+    strict = 0 if state == "passed" else 7
+    assert (state_code(made.state, strict=True), robustify("check", made.folder, "--strict").code) == (
+        strict,
+        strict,
+    )
+    refused = robustify("export", "dataset", made.folder, "-o", out / "again")
+    assert (refused.code, (out / "again").exists(), "--kept" in refused.err) == (code, not code, bool(code))
 
 
-@pytest.mark.parametrize("state", ["passed", "failed", "not evaluated"])
+def test_a_run_judged_by_other_limits_exits_by_its_state(robustify, run: Run, tmp_path: Path) -> None:
+    assert run.manifest["config"]["limits"]["min_items"] <= run.summary.splits.all
+    command = ("judge", run.folder, "--criterion", "majority", "-q", "-o")
+    done = robustify(*command, tmp_path / "again")
+    again = open_run(tmp_path / "again", GUARD)
+    assert done.code == state_code(again.state)
+    assert (again.folder / "lm_eval_tasks").exists() == (again.state != "failed")
+    assert robustify(*command, tmp_path / "more", "--strict").code == state_code(again.state, strict=True)
+
+
+@pytest.mark.parametrize("state", TONES)
 def test_items_are_robust_only_in_a_run_that_passed(
-    made: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: State
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: State
 ) -> None:
-    from robustify.judging import guardrails
-    from robustify.pipeline.steps import rejudge
-
     monkeypatch.setattr(guardrails, "run_state", lambda *_: (state, ()))
-    run = rejudge(made, {}, tmp_path / "run")
-    robust = run.folder / "robust.jsonl"
-    assert robust.exists() == ("robust.jsonl" in run.manifest["files"]) == (state == "passed")
-    assert not robust.exists() or robust.read_bytes() == (run.folder / "kept.jsonl").read_bytes()
+    made = rejudge(run, {}, tmp_path / "run")
+    robust = made.folder / "robust.jsonl"
+    assert robust.exists() == ("robust.jsonl" in made.manifest["files"]) == (state == "passed")
+    assert not robust.exists() or robust.read_bytes() == (made.folder / "kept.jsonl").read_bytes()
 
 
 def test_a_run_of_an_earlier_version_is_refused_in_a_line_and_judged_again(
-    robustify, made: Run, tmp_path: Path
+    robustify, run: Run, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(made.folder, tmp_path / "run")
+    folder = shutil.copytree(run.folder, tmp_path / "run")
     manifest = json.loads((folder / "run.json").read_text())
     manifest["config"]["limits"]["min_robust"] = manifest["config"]["limits"].pop("min_kept")
     for name, former in (("kept", "robust"), ("flagged", "shortcut")):
@@ -126,9 +158,72 @@ def test_a_run_of_an_earlier_version_is_refused_in_a_line_and_judged_again(
         refused = robustify(*command, folder, *more)
         assert (refused.code, refused.err.count("\n")) == (3, 1)
         assert "robustify judge" in refused.err
-    assert robustify("judge", folder).code == (7 if made.state == "failed" else 0)
+    assert robustify("judge", folder).code == (7 if run.state == "failed" else 0)
     again = open_run(folder, GUARD)
-    assert again.verdicts == made.verdicts
+    assert again.verdicts == run.verdicts
     assert not (folder / "shortcut.jsonl").exists()
     assert read(json.loads((folder / "summary.json").read_text())) == again.summary
     assert robustify("check", folder).code in (0, 7)
+
+
+@pytest.mark.parametrize("state", TONES)
+def test_a_released_page_begins_with_what_its_state_means(state: State) -> None:
+    page = every(edited({"state": state})).filled()
+    first = first_of_released(page)
+    assert first.tone == TONES[state]
+    assert len(first.verdict.split()) > 3
+    shares = {(n.measure, n.subject): n for n in page.numbers if n.value is not None}
+    assert f"{100 * shares['flagged', ''].value:.0f} % of {page.n} items" in first.number
+    full = {name for measure, name in shares if measure == "full"}
+    assert len(first.checks) == len(full) == 2
+    (todo,) = first.todo
+    assert ("kept items" in todo.action) == (state != "passed")
+    # A published page does not name the guardrails, and says no more than the evaluator's page.
+    published = first_of_released(every(edited({"state": state})).published())
+    assert (published.tone, published.number) == (first.tone, first.number)
+
+
+@pytest.mark.parametrize(("unscored", "code", "tone"), [(0, "rules", "good"), (7, "coverage", "bad")])
+def test_a_page_of_graded_answers_begins_with_scores_and_what_to_do(
+    unscored: int, code: str, tone: str
+) -> None:
+    head = text_of_page(free_html(free_summary(unscored))).partition("By kind of answer")[0]
+    assert f'class="verdict {tone}"' in free_html(free_summary(unscored))
+    assert head.count("right") == 2
+    assert "n = 30" in head
+    assert (f"{2 * unscored} answers" in head) == (code == "coverage")
+
+
+def test_a_comparison_calls_no_item_robust_and_names_the_state_of_each_run(run: Run, tmp_path: Path) -> None:
+    runs = [in_state(run, tmp_path / state.replace(" ", "-"), state) for state in TONES]
+    words = text_of_page(comparison_html(compared([one.folder for one in runs], GUARD)))
+    heads = next(line for line in words.splitlines() if line.startswith("| Run "))
+    assert heads.split(" | ")[-2:] == ["Kept", "State |"]
+    for place, state in enumerate(TONES, start=1):
+        assert re.search(rf"^\| \[{place}\] .* \| {state} \|$", words, re.M)
+    assert "robust |" not in words.casefold()
+
+
+def test_a_comparison_warns_of_two_modes_only_if_both_runs_asked(run: Run, tmp_path: Path) -> None:
+    blind = made_run(tmp_path / "blind", None, view="choices_only")
+    page = text_of_page(comparison_html(compared([run.folder, blind.folder], GUARD)))
+    assert "by letter in one run" not in page
+
+
+FEW: Edits = {
+    "splits/flagged": 3, "screen/flagged/value": 0.01, "screen/cut/false_share/value": 0.0, "measures/set/reader": {},
+}  # fmt: skip
+
+
+def test_a_failed_run_is_nowhere_said_to_be_trusted(run: Run, tmp_path: Path) -> None:
+    tones = {}
+    for state in TONES:
+        s = edited({**FEW, "state": state, "measures/model/full": {}, "measures/model/cloze_chars": {}})
+        tones[state] = headline(grounds(s))[0]
+    assert tones == {"passed": "good", "failed": "unsure", "not evaluated": "good"}
+    folder = tmp_path / "runs"
+    for state in TONES:
+        in_state(run, folder / state.replace(" ", "-"), state)
+    page = dashboard_html(folder, tmp_path / "dashboard.html", GUARD)
+    badges = re.findall(r'<span class="badge">(passed|failed|not evaluated)</span>', page)
+    assert sorted(set(badges)) == sorted(TONES)

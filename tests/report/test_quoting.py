@@ -15,92 +15,37 @@ from robustify.report import render
 from robustify.report.advice import grounds
 from robustify.report.opening import options_worth, report_tree
 from robustify.report.quoting import Quote, quote_table, quotes
-from tests.report.test_advice import LETTERS, NONE_FLAGGED, PASSED, TRIAL, Edits, edited
+from tests.report.test_advice import EDITS, Edits, edited, numbers
+from tests.support.cases import contents
 from tests.support.exported_run import made_run
 from tests.support.trees import filled
 
-FIGURES = "38.9 % full (n = 360, chance 25.0 %), 36.9 % without the question; quote 38.9 % (34.0 to 44.0)."
 DEMO = Path(__file__).parents[2] / "results" / "benign_demo"
 GEMMA = "models/gemma3-270m/looks"
-SOURCE = {"value": 0.04, "n": 360, "ci": [0.012, 0.068], "picks": 200}
-CLAIMED: Edits = {
-    GEMMA: {
-        "value": 0.04,
-        "n": 360,
-        "ci": [0.012, 0.068],
-        "state": "claimed",
-        "sources": {"wrong": SOURCE, "blind": {**SOURCE, "value": 0.05}},
-        "wrong_picks": 220,
-        "unanswered": 0,
-        "less": {"value": 0.349, "n": 360, "ci": [0.29, 0.408]},
-    }
-}
+LOOKS = "gemma's looks "
 
 
-def told(state: str, value: float | None, reason: str | None = None, **params: object) -> Edits:
-    """Looks of Gemma that are not claimed."""
-    ends = None if value is None else [value - 0.02, value + 0.02]
-    sources = {} if value is None else {"wrong": {**SOURCE, "value": value, "ci": ends}}
-    code = None if reason is None else {"code": reason, "params": params}
-    looks = {"value": value, "n": 360, "ci": ends, "state": state, "sources": sources, "reason": code}
-    return {GEMMA: {**looks, "wrong_picks": 220, "unanswered": 0}}
-
-
-ASSOCIATED = told("wrong picks only", 0.031)
-NOT_ABOVE = told("cannot tell", 0.006, "looks_not_above_zero", source="wrong")
-TWO_OPTIONS = told("cannot tell", None, "looks_two_options")
-GUESSES: Edits = {"measures/model/full/gemma3-270m/all/significant": False}
-OUTSIDER: Edits = {"models/gemma3-270m/is_voter": False}
-
-
-def of_gemma(*edits: Edits) -> Quote:
+def of_gemma(*edits: Edits | str) -> Quote:
     s = edited(*edits)
     return quotes(s, grounds(s))[1]
 
 
-@pytest.mark.parametrize(
-    ("edits", "said"),
-    [
-        ({}, FIGURES),
-        ({**PASSED, **OUTSIDER}, FIGURES),
-        ({**PASSED, **NONE_FLAGGED}, FIGURES),
-        (TRIAL, "no number to quote, because this is a trial run."),
-        (LETTERS, "because these voters pick by position"),
-        (GUESSES, "because chance could explain it."),
-    ],
-)
-def test_the_number_to_quote_is_the_score_unless_it_says_nothing(edits: Edits, said: str) -> None:
-    found = of_gemma(edits)
-    assert (found.number is None) == (said != FIGURES)
-    assert said in found.line
-
-
-@pytest.mark.parametrize(
-    ("edits", "quoted", "owed"),
-    [
-        (CLAIMED, "quote 34.9 % (29.0 to 40.8), score less looks.",
-         "By the smallest of 2 estimates, this brought it 4.0 of its 38.9 points (1.2 to 6.8). This assumes that at least"),
-        (ASSOCIATED, "quote 38.9 % (34.0 to 44.0).", "An association, no more: its wrong picks look like keys, as if looks "
-         "had brought it 3.1 points (1.1 to 5.1)."),
-        (NOT_ABOVE, "quote 38.9 % (34.0 to 44.0).", "We cannot tell whether looks helped (0.6 points; −1.4 to 2.6): the "),
-        (TWO_OPTIONS, "quote 38.9 % (34.0 to 44.0).", "We cannot tell whether looks helped: with two options"),
-    ],
-)  # fmt: skip
-def test_each_of_three_sentences_has_its_number_and_what_it_rests_on(
-    edits: Edits, quoted: str, owed: str
+@pytest.mark.parametrize(("edits", "quoted", "owed", "reason"), contents("report")["quotes"])
+def test_the_number_to_quote_and_the_sentence_on_looks_have_their_numbers(
+    edits: list[str], quoted: str | None, owed: str, reason: str
 ) -> None:
-    found = of_gemma(edits)
-    assert quoted in found.line
-    assert owed in found.line
-    assert ("assumes" in found.owed) == (edits is CLAIMED)
+    found = of_gemma(*edits)
+    assert numbers(found.stated) == "38.9 360 25.0 36.9"
+    assert (found.number is None) == bool(found.missing) == (quoted is None)
+    assert (numbers(found.quoted), numbers(found.owed), found.reason) == (quoted or "", owed, reason)
+    assert found.number is None or (found.number.kind == "score") == (edits != [f"{LOOKS}claimed"])
+    assert ("assumes" in found.owed) == bool(owed and edits[:1] == [f"{LOOKS}claimed"])
+    assert all(text in found.line for text in (found.stated, found.quoted, found.owed))
     assert re.sub(r"\d\.\d|[.,;:]", "", found.owed).count("%") == 0
-    # In a trial nothing is judged, and a model that guesses has no number to quote.
-    assert "looks" not in of_gemma({**edits, **TRIAL}).line
-    assert of_gemma({**edits, **GUESSES}).number is None
 
 
 def test_one_run_may_claim_one_model_and_not_tell_of_the_others() -> None:
-    s = edited(CLAIMED, {"models/smollm2-135m/looks": TWO_OPTIONS[GEMMA]})
+    s = edited(f"{LOOKS}claimed", {"models/smollm2-135m/looks": EDITS[f"{LOOKS}of two options"][GEMMA]})
     rows = {row[0].main: [cell.main for cell in row[5:]] for row in quote_table(quotes(s, grounds(s))).rows}
     assert rows["gemma3-270m"] == [
         "4.0 points (1.2 to 6.8)", "wrong, blind", "claimed", "–", "34.9 % (29.0 to 40.8)",
@@ -122,8 +67,9 @@ def test_answers_without_texts_and_unread_ones_are_told_apart_from_looks_of_0(tm
     found = quotes(s, grounds(s))
     assert {one.reason for one in found if not one.missing} <= {"no_texts"}
     assert {one.looks.value for one in found if one.looks} == {None}
-    unread = of_gemma(told("cannot tell", 0.02, "looks_unanswered", n=40))
-    assert re.search(r"\(2\.0 points; 0\.0 to 4\.0\): 40 unreadable ", unread.line)
+    reason = {"code": "looks_unanswered", "params": {"n": 40}}
+    unread = of_gemma(f"{LOOKS}not above 0", {f"{GEMMA}/reason": reason})
+    assert numbers(unread.owed) == "0.6 \u22121.4 2.6 40"
     assert quote_table([unread]).rows[0][8].main == "unanswered"
 
 
@@ -131,7 +77,7 @@ def test_answers_without_texts_and_unread_ones_are_told_apart_from_looks_of_0(tm
 def test_a_model_may_be_named_like_a_field_or_a_tag(name: str) -> None:
     tree = json.loads((DEMO / "summary.json").read_text("utf-8").replace("gemma3-270m", name))
     tree["format"] = FORMAT
-    tree["models"][name]["looks"] = CLAIMED[GEMMA]
+    tree["models"][name]["looks"] = EDITS[f"{LOOKS}claimed"][GEMMA]
     s = read(filled(Summary, tree))
     pages = render(s, {})
     assert "<b>x</b>" not in pages["report.html"].replace("<b><b>", "")

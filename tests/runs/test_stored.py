@@ -15,12 +15,7 @@ from robustify.base.errors import DataError
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
 from tests.conftest import Ended
-from tests.support.exported_run import made_run, renewed
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return made_run(tmp_path_factory.mktemp("stored"))
+from tests.support.exported_run import renewed
 
 
 def edited(run: Run, to: Path, name: str, data: bytes) -> Path:
