@@ -1,6 +1,7 @@
 """The face: exit codes, what goes to stdout and what to stderr, and that nothing leaks or crashes."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import pytest
 from tqdm import tqdm
 
 from robustify import cli
+from robustify.base.errors import ResourceError
 from robustify.cli import options, terminal
 from robustify.items.item import Item
 from robustify.pipeline.config import shipped
@@ -293,3 +295,39 @@ def test_the_readme_s_commands_run(
             ended = robustify(*words)
             judges = words[0] in ("check", "judge", "import", "export", "items.csv", "items.yaml", "lint")
             assert ended.code in ((0, 7) if judges else (0,)), (line, ended.err)
+
+
+LOADER = "libtorch_cpu.so: failed to map segment from shared object"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(MemoryError(), 6), (OSError(errno.ENOMEM, "Cannot allocate memory"), 6), (ImportError(LOADER), 6),
+     (ImportError("libgomp.so.1: cannot allocate memory in static TLS block"), 6),
+     (ImportError("cannot import name 'made_up'"), 1)],
+)  # fmt: skip
+def test_too_little_memory_is_not_a_bug(error: BaseException, code: int) -> None:
+    assert cli.exit_code(error) == code
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("Cannot allocate memory (os error 12)"), OSError("Cannot allocate memory")]
+)
+def test_a_model_that_does_not_fit_into_memory_says_what_its_weights_need(
+    tmp_path: Path, error: BaseException
+) -> None:
+    model = pytest.importorskip("robustify.models.engines.local.model")
+    (tmp_path / "model.safetensors").write_bytes(b"0" * (3 << 20))
+    with pytest.raises(ResourceError, match="3 MiB"), model._loading(tmp_path):
+        raise error
+
+
+@pytest.mark.parametrize("value", ["1", "true"])
+def test_the_variable_of_earlier_versions_refuses_restricted_sets(
+    robustify, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("SAFE_DEMO", value)
+    ended = robustify("wmdp_bio.yaml", "--dry-run")
+    assert (ended.code, "[no-safe-demo]" in ended.err) == (4, True)
+    monkeypatch.setenv("SAFE_DEMO", "0")
+    assert "[no-safe-demo]" not in robustify("wmdp_bio.yaml", "--dry-run").err

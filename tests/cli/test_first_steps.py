@@ -3,17 +3,20 @@
 import csv
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from robustify.base.errors import ModelError
-from robustify.cli import runs
+from robustify.cli import runs, terminal
 from robustify.cli.validated import survey_lines
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.models import forecast
 from robustify.pipeline import config, steps
+from robustify.reading import loaders
 from robustify.wings import wings
+from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import fake_models, finds
 
 HEAD = ("Question", "Option A", "Option B", "Option C", "Option D", "Correct Answer", "Category")
@@ -71,9 +74,6 @@ def test_a_run_that_was_interrupted_before_its_folder_existed_says_so(robustify,
         assert "interrupted" in ended.err
 
 
-# ---- a file of items where a config is expected ----
-
-
 def test_a_file_of_items_says_in_one_line_what_to_do(robustify, cooking: Path) -> None:
     ended = robustify("cooking.csv")
     assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
@@ -98,11 +98,10 @@ def test_models_of_the_command_line_are_asked_about_a_file(robustify, cooking: P
     # A model as small as that cannot answer by letter, unless told to: then the full question is asked so too.
     asking = json.loads(Path("out/run.json").read_text())["config"]["asking"]
     assert (asking["mode"], asking["views"][2]) == ("text", "full_text")
+    robustify("init", "cooking.csv", "-q")
+    by_letter = ("-m", "smollm2-135m", "--mode", "letter", "-o", "by-letter", "--limit", "20")
     for source in ("cooking.csv", "--public"), ("cooking.yaml",):
-        robustify("init", "cooking.csv", "--force", "-q")
-        ended = robustify(
-            *source, "-m", "smollm2-135m", "--mode", "letter", "-o", "by-letter", "--limit", "20"
-        )
+        ended = robustify(*source, *by_letter)
         assert ended.code == 0, ended.err
         settings = json.loads(Path("by-letter/run.json").read_text())["config"]
         assert (settings["asking"]["mode"], settings["screen"]["mode"]) == ("letter", "letter")
@@ -121,9 +120,6 @@ def test_init_writes_a_config_that_runs(robustify, cooking: Path) -> None:
     assert robustify("init", "cooking.csv").code == 2, "a config that is there is not replaced unasked"
     assert robustify("init", "cooking.csv", "--force", "-o", "sub.yaml", "-m", "gemma3-270m", "-q").err == ""
     assert config.load(Path("sub.yaml"), wings().adapters).voters == ("gemma3-270m",)
-
-
-# ---- validate ----
 
 
 def test_too_few_items_for_a_verdict_are_said_before_and_after(robustify, tmp_path: Path) -> None:
@@ -162,9 +158,6 @@ def test_a_header_that_says_little_is_mapped_on_the_command_line(robustify, tmp_
     assert robustify("validate", "c.yaml").code == 0
 
 
-# ---- heuristics ----
-
-
 def test_heuristics_are_sorted_starred_and_concluded(robustify, cooking: Path) -> None:
     lines = robustify("heuristics", "cooking.csv").out.rstrip("\n").split("\n")
     assert re.search(r": (longest|most)\w* ", lines[0])
@@ -180,9 +173,6 @@ def test_heuristics_are_sorted_starred_and_concluded(robustify, cooking: Path) -
     assert "longest_answer" in {name for name, star in found if star == "*"}
 
 
-# ---- before the first model ----
-
-
 def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -> None:
     written(tmp_path / "cooking.csv", encoding="cp1252")
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m")
@@ -190,7 +180,7 @@ def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -
     written(tmp_path / "cooking.csv")
     ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m")
     assert ended.code == 5
-    assert re.search(r"[0-9]+ MB.* `robustify models pull smollm2-135m`", ended.err)
+    assert re.search(r"[0-9]+ MB.* models pull smollm2-135m`", ended.err)
     assert not Path("results").exists()
 
 
@@ -199,19 +189,15 @@ def test_a_dry_run_says_what_it_takes_before_the_model_is_there(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "ask_models", lambda *_: pytest.fail("asked"))
-    ended = robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run")
+    command = ("cooking.csv", "--public", "--dry-run")
+    ended = robustify(*command, "-m", "smollm2-135m")
     assert ended.code == 0, ended.err
     assert re.search(r"smollm2-135m  about [\d,]+ requests, [\d,]+ tokens", ended.out)
-    assert re.search(r"[0-9]+ MB .*robustify models pull smollm2-135m", ended.out)
+    assert re.search(r"[0-9]+ MB .* models pull smollm2-135m", ended.out)
     assert not Path("results").exists()
-    (need,) = json.loads(
-        robustify("cooking.csv", "--public", "-m", "smollm2-135m", "--dry-run", "--json").out
-    )["models"]
+    (need,) = json.loads(robustify(*command, "-m", "smollm2-135m", "--json").out)["models"]
     assert need["requests"] > N * 4
-    assert json.loads(robustify("cooking.csv", "--public", "--dry-run", "--json").out)["models"] == []
-
-
-# ---- the first page of a long run ----
+    assert json.loads(robustify(*command, "--json").out)["models"] == []
 
 
 def _refuse() -> None:
@@ -260,11 +246,6 @@ def test_judging_again_keeps_the_old_verdict_unless_asked(robustify, cooking: Pa
 def test_a_step_that_lasts_says_so_and_a_short_or_quiet_one_does_not(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import time
-
-    from robustify.cli import terminal
-    from robustify.reading import loaders
-
     monkeypatch.setattr(terminal, "EVERY_SECONDS", 0.01)
     load = loaders.load
 
@@ -289,3 +270,37 @@ def test_the_next_command_finds_and_trusts_a_task_as_this_one_did() -> None:
     lines = survey_lines({**tree, "data": data}, "lm-eval:t")
     (line,) = [line for line in lines if "--public" in line]
     assert line.count(" lm-eval:t --include-path 'a b' --include-path c --trust-task-code") == 2
+
+
+ROWS = [
+    {
+        "question": f"Where is {n}?",
+        "choices": ["Oslo", "Rome", "Lima"],
+        "answer": "A",
+        "gold": "A",
+        "uid": n,
+        "nr": n,
+    }
+    for n in range(6)
+]
+
+
+def test_each_part_of_a_file_has_a_rule_a_reason_and_candidates_for_those_who_ask(
+    robustify, tmp_path: Path
+) -> None:
+    items = jsonl(tmp_path / "items.jsonl", ROWS)
+    (read,) = json.loads(robustify("validate", items, "--json").out)["read"]
+    why = {one["part"]: one for one in read["decisions"]}
+    assert {part: one["columns"] for part, one in why.items() if not part.startswith("form")} == {
+        "choices": ["choices"], "key": ["gold"], "stem": ["question"], "id": ["uid"],
+    }  # fmt: skip
+    assert (why["key"]["candidates"], why["id"]["candidates"]) == (["answer"], ["nr"])
+    assert all(one["rule"] and one["reason"] for one in read["decisions"])
+    data = f"data: {{path: {items}, fields: {{key: answer}}}}\n"
+    Path("audit.yaml").write_text(f"name: toys\nsensitivity: public\nmodels: []\n{data}", "utf-8")
+    for command in (("validate", items, "--map", "key=answer"), ("validate", "audit.yaml")):
+        asked = robustify(*command, "--why").out
+        assert "why items.jsonl" in asked
+        assert '"answer" by mapped' in asked
+        assert not any(word in asked for word in ("Oslo", "Where is"))
+        assert "why items.jsonl" not in robustify(*command).out

@@ -19,11 +19,14 @@ from robustify.items.item import Item, item_row
 from robustify.judging.baselines import relatives
 from robustify.judging.lint.findings import cues_of, key_position, marks_of
 from robustify.judging.lint.rules import RULES
+from tests.support.cases import cases, contents
 from tests.test_action import ROOT, STEPS, outputs, step
 
 ONLY = ("--select", "R012,R061")
 SAME = ("red box", "tin box", "old box", "wet box")
-Row = tuple[str, tuple[str, ...], int]
+Row = tuple[str, Sequence[str], int]
+OF_FILE = ("R006", "R007", "R008", "R031", "R032", "R033")
+"""Cues that only a whole file shows."""
 
 LONG = "sailboat lighthouse teaspoon wardrobe notebook keyboard umbrella doorbell backpack raincoat postcard snowball"
 TYPED = {
@@ -31,53 +34,15 @@ TYPED = {
     for at, word in enumerate(LONG.split())
 }
 FIRES: dict[str, list[Row]] = {
-    "R001": [("Which?", ("red box ", *SAME[1:]), 0), ("Which?", ("red box", "tin box\t", "old", "wet"), 0)],
-    "R002": [("Which?", ("red box.", *SAME[1:]), 0)],
-    "R003": [("Which?", ("Red box", *SAME[1:]), 0), ("Which?", ("red", "Tin", "Old", "Wet"), 0)],
-    "R004": [("Which?", ("red’s box", *SAME[1:]), 0)],
-    "R005": [("Which?", ("red – box", *SAME[1:]), 0)],
-    "R006": [("Which?", ("7 boxes", "some boxes"), 0)] * 12,
-    "R007": [("Which?", ("red, box", "tin box"), 0)] * 12,
-    "R008": [("Which?", ("red (box)", "tin box"), 1)] * 12,
-    "R009": [("Which?", ("red\u00a0box", *SAME[1:]), 0), ("Which?", ("red", "t\u0456n", "old", "wet"), 0)],
-    "R011": [("Which?", ("box", "a box of old tin", "a box of wet tin", "a box of red tin"), 0)],
-    "R012": [("Which?", ("a red box of wood and tin", *SAME[1:]), 0)],
+    **{
+        code: [*map(tuple, rows)] * (12 if code in OF_FILE else 1)
+        for code, rows in contents("lint")["fires"].items()
+    },
     "R021": [(f"Which {n}?", SAME, 1) for n in range(12)],
-    "R031": [("Which?", ("it never stops", "it stops"), 1)] * 12,
-    "R032": [("Which?", ("it often stops", "it stops"), 0)] * 12,
-    "R033": [("Which?", ("it does not stop", "it stops"), 1)] * 12,
     "R034": [(f"Which {right}?", (f"a {wrong}", f"a {right}"), 1) for right, wrong in TYPED.items()],
-    "R041": [("Which?", (*SAME, "all of the above"), 4)],
-    "R051": [("The one who tunes the piano is an", ("expert", "dancer", "waiter", "baker"), 0),
-             ("A box of this sort is called a ____ in the shop", ("uniform", "apron", "oven", "axle"), 0)],
-    "R052": [("The boxes of the shop are", ("crates", "crate", "chest", "cask"), 0),
-             ("Who were the owners of the shop?", ("two men", "a man", "a boy", "a girl"), 0)],
-    "R053": [("The boxes of the shop are old because they", ("come late", "comes late", "takes long", "holds a lot"), 0),
-             ("A hinge of the box is there to", ("open", "opening", "closing", "turning"), 0)],
-    "R061": [("Which?", ("red", "tin", "tin", "wet"), 0)],
-    "R062": [("Which?", ("tin", "tin", "old", "wet"), 0)],
-    "R063": [("Which?", ("tin", "", "old", "wet"), 0)],
-    "R064": [("\u200b", SAME, 0)],
-    "R065": [("Which\0?", SAME, 0)],
-    "R066": [("Which box?", SAME, 0), ("Which box?", ("a", "b", "c", "d"), 1)],
-    "R067": [("Which box?", SAME, 0), ("Which box?", SAME, 1)],
-}  # fmt: skip
+}
 """Items by the code that they show. Those of one item show it in a note or a defect."""
-SPARED: list[Row] = [
-    ("Which of these is the capital of the country?", ("Paris", "Rome", "Madrid", "Berlin"), 1),
-    ("How many boxes are in the shop?", ("10", "100", "20", "5"), 1),
-    ("The one who tunes the piano is a/an", ("expert", "dancer", "waiter", "baker"), 0),
-    ("The best score of the game is an", ("8 or 9", "a", "html page", "an old one"), 0),
-    ("¿Qué es a", ("uno", "casa", "perro", "gato"), 0),
-    ("这是什么?", ("盒子", "桌子", "椅子", "窗子"), 2),
-    ("Which is longer?", ("a red box", "a tin box of wood", "a wet box of woods", "an old box of woods"), 3),
-    (
-        "Which trial of a sailboat?",
-        ("the trail of a sailboat", "trials of sailboats", "sailing", "a teaspoonful"),
-        0,
-    ),
-    ("Where does the train go to?", ("trains", "running", "walking", "going"), 0),
-]
+SPARED: list[Row] = cases("lint", "spared")
 
 
 def written(path: Path, rows: Iterable[Row]) -> Path:
@@ -100,7 +65,7 @@ def spread(rows: Sequence[Row]) -> list[Row]:
 
 
 @pytest.fixture
-def found(robustify: Callable[..., Any], tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+def found(robustify, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
     """Return the findings on these items."""
 
     def call(rows: Iterable[Row], *options: str) -> list[dict[str, Any]]:
@@ -167,9 +132,7 @@ def test_few_even_files_are_called_uneven_and_planted_ones_are(
     assert re.search(r"in \d\d of \d\d items .* 1\d expected by chance", first["message"])
 
 
-def test_files_too_small_for_a_finding_have_one_together(
-    robustify: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_files_too_small_for_a_finding_have_one_together(robustify, tmp_path: Path) -> None:
     for n in range(20):
         rows = [(f"Which box is {n} {i}?", SAME, key) for i, key in enumerate((1, 1, 1, 0, 2, 3))]
         written(tmp_path / f"quiz{n}.json", rows)
@@ -178,9 +141,7 @@ def test_files_too_small_for_a_finding_have_one_together(
     assert re.match(r"20 files: R021 60 of 120 keys are B, 30 expected by chance \[fix: ", ended.out)
 
 
-def test_lines_have_a_place_and_listed_words_their_counts(
-    robustify: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_lines_have_a_place_and_listed_words_their_counts(robustify, tmp_path: Path) -> None:
     choices = [(f"it always opens {i}", f"it opens {i}", f"it shuts {i}") for i in range(30)]
     rows = [(f"Which box is {i}?", of, 1 + i % 2) for i, of in enumerate(choices)]
     file = written(tmp_path / "quiz.json", spread(rows))
@@ -194,7 +155,7 @@ def test_lines_have_a_place_and_listed_words_their_counts(
     assert ended.err == "robustify: 1 file of 30 items: 31 warnings, 0 notes\n"
 
 
-def test_what_fails_can_be_chosen(robustify: Callable[..., Any], tmp_path: Path) -> None:
+def test_what_fails_can_be_chosen(robustify, tmp_path: Path) -> None:
     note, clean = written(tmp_path / "note.json", FIRES["R012"]), written(tmp_path / "clean.json", SPARED[:1])
     defect = written(tmp_path / "defect.json", FIRES["R061"])
     for file, codes in ((clean, [0, 0, 0]), (note, [0, 7, 0]), (defect, [7, 7, 0])):
@@ -206,7 +167,7 @@ def test_what_fails_can_be_chosen(robustify: Callable[..., Any], tmp_path: Path)
         assert robustify("lint", note, "--select", bad).code == 2
 
 
-def test_a_bad_file_does_not_hide_what_others_have(robustify: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_bad_file_does_not_hide_what_others_have(robustify, tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('[{"question": "zebra', encoding="utf-8")
     defect = written(tmp_path / "defect.json", FIRES["R061"])
     ended = robustify("lint", "bad.json", defect, "gone.json")
@@ -216,7 +177,7 @@ def test_a_bad_file_does_not_hide_what_others_have(robustify: Callable[..., Any]
     assert robustify("lint", "bad.json").out == ""
 
 
-def test_no_form_shows_a_text(robustify: Callable[..., Any], tmp_path: Path) -> None:
+def test_no_form_shows_a_text(robustify, tmp_path: Path) -> None:
     texts = [(f"zebra {i}, never", f"zebra{i} of zebras", f"Zebra’s {i}.") for i in range(40)]
     rows = [(f"Which zebra is {i}?", of, i % 3) for i, of in enumerate(texts)]
     rows += [("Which zebra?", ("zebra", "zebra ", " zebra", "zebra\0"), 0)] * 2
@@ -228,7 +189,7 @@ def test_no_form_shows_a_text(robustify: Callable[..., Any], tmp_path: Path) -> 
         assert "zebra" not in (ended.out + ended.err).casefold()
 
 
-def test_code_hosts_get_what_they_read(robustify: Callable[..., Any], tmp_path: Path) -> None:
+def test_code_hosts_get_what_they_read(robustify, tmp_path: Path) -> None:
     file = written(tmp_path / "a,b:c%.json", [*FIRES["R012"], *FIRES["R061"]])
     other = written(tmp_path / "other.json", FIRES["R061"])
     notice, warning = robustify("lint", file.name, *ONLY, "--format", "github").out.splitlines()
@@ -244,7 +205,7 @@ def test_code_hosts_get_what_they_read(robustify: Callable[..., Any], tmp_path: 
 
 
 def test_validate_asks_for_the_passages_of_translations(
-    robustify: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    robustify, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = DEPENDENT["four languages without shared letters"](120, np.random.default_rng(0)).items
     for named in (False, True):
@@ -260,9 +221,7 @@ def test_validate_asks_for_the_passages_of_translations(
     assert "translations are not sought among so many items" in robustify("validate", "all.jsonl").out
 
 
-def test_a_config_and_mapped_columns_are_read_as_validate_does(
-    robustify: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_config_and_mapped_columns_are_read_as_validate_does(robustify, tmp_path: Path) -> None:
     lines = ("Frage,Erste,Zweite,Richtig", "Was ist 0,rot,rot,Erste", "Was ist 1,rot,rot,Erste")
     (tmp_path / "fragen.csv").write_text("\n".join(lines), encoding="utf-8")
     options = ("--map", "stem=Frage", "--map", "choices=Erste,Zweite", "--map", "key=Richtig")
@@ -288,7 +247,7 @@ def test_the_action_lints_without_a_config(tmp_path: Path) -> None:
     {"questions": [], "more": [{"a": 1, "b": 2}]}, {"meta": {"questions": "no list"}, "quiz": {"questions": []}},
 ])  # fmt: skip
 def test_items_inside_a_document_have_their_lines(
-    robustify: Callable[..., Any], tmp_path: Path, document: dict[str, Any]
+    robustify, tmp_path: Path, document: dict[str, Any]
 ) -> None:
     rows = [{"question": f"Which {i}?", "options": ["red", "tin", "tin"], "answer": "A"} for i in range(3)]
     inner = document.get("quiz", document)
@@ -300,7 +259,7 @@ def test_items_inside_a_document_have_their_lines(
     assert [json.loads(line.split(": ", 1)[1].rstrip(",")) for line in shown] == [r["question"] for r in rows]
 
 
-def test_the_hook_takes_files_of_items_and_runs_this_command(robustify: Callable[..., Any]) -> None:
+def test_the_hook_takes_files_of_items_and_runs_this_command(robustify) -> None:
     *_, hook = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert (hook["id"], hook["entry"], hook["language"]) == ("robustify-lint", "robustify lint", "python")
     takes = re.compile(hook["files"])

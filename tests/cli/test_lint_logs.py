@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench.log_plants import PLANTS, SOME, Plant
 from bench.planted_logs import (
     EXAMPLES,
+    HouseItem,
     clean_logs,
     house_items,
     inspect_tree,
@@ -34,6 +34,10 @@ ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L01
 def found_in(paths: list[Path]) -> list[Finding]:
     logs = [as_log(str(path), {}, GUARD, certain=False) for path in paths]
     return log_findings([log for log in logs if log], LOG_RULES)
+
+
+def codes_of(paths: list[Path]) -> set[str]:
+    return {finding.code for finding in found_in(paths)}
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.code} {plant.what}")
@@ -70,9 +74,7 @@ def test_findings_have_no_text_of_items_or_replies(tmp_path: Path) -> None:
             assert rare.isdisjoint(one.message.split())
 
 
-def test_the_command_lints_items_and_log_and_as_settles_which(
-    tmp_path: Path, robustify: Callable[..., Any]
-) -> None:
+def test_the_command_lints_items_and_log_and_as_settles_which(tmp_path: Path, robustify) -> None:
     log = PLANTS[0].write(tmp_path)[0]
     both = robustify("lint", str(log), "--format", "json")
     assert both.code == 7
@@ -84,9 +86,7 @@ def test_the_command_lints_items_and_log_and_as_settles_which(
     assert robustify("lint", str(log), "--select", "L", "--fail-on", "never").code == 0
 
 
-def test_a_log_that_cannot_be_read_can_still_be_linted_as_items(
-    tmp_path: Path, robustify: Callable[..., Any]
-) -> None:
+def test_a_log_that_cannot_be_read_can_still_be_linted_as_items(tmp_path: Path, robustify) -> None:
     rows = [letters_row(item, item.key) for item in house_items(12)]
     rows[4]["resps"] = rows[4]["filtered_resps"] = [[["-1.0", "False"]]] * 3
     log = write_jsonl(tmp_path / LOG, rows)
@@ -97,7 +97,7 @@ def test_a_log_that_cannot_be_read_can_still_be_linted_as_items(
     assert robustify("lint", log, "--skip-bad", "--select", "L", "--fail-on", "never").code == 0
 
 
-def test_a_finding_stands_at_its_line_in_sarif(tmp_path: Path, robustify: Callable[..., Any]) -> None:
+def test_a_finding_stands_at_its_line_in_sarif(tmp_path: Path, robustify) -> None:
     log = PLANTS[0].write(tmp_path)[0]
     run = json.loads(robustify("lint", str(log), "--select", "L001", "--format", "sarif").out)["runs"][0]
     places = [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in run["results"]]
@@ -125,40 +125,43 @@ def test_a_score_that_contradicts_the_key_in_a_table_of_picks_is_a_finding(tmp_p
     assert [(one.code, one.line) for one in found_in([path])] == [("L008", 6)]
 
 
-def test_a_question_that_the_template_repeats_is_no_example(tmp_path: Path) -> None:
-    rows = [
-        letters_row(i, i.key, f"{i.question}\n\nAgain, the question.\n\n{i.prompt()}")
-        for i in house_items(30)
-    ]
-    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
+ITEMS = house_items(60)
+EXAMPLE = "The {} is on the table.\n\nIs this true of the house?\nA. yes\nB. no\nAnswer: {}\n\n"
+BLOOD = "Question: Which blood type fits?\nA. A or B\nB. A, B, and C\nC. one of AB\nD. none\nAnswer: A\n\n"
+HIDES = "The question is not shown. Which choice is most likely its right answer?\n"
 
 
-def test_examples_with_options_in_another_order_are_right_by_their_texts(tmp_path: Path) -> None:
-    items = house_items(30)
-
-    def turned(at: int) -> str:
-        item = items[(at + 5) % 30]
-        options = item.options[1:] + item.options[:1]
-        lines = "".join(f"{'ABCD'[j]}. {text}\n" for j, text in enumerate(options))
-        return f"Question: {item.question}\n{lines}Answer: {'ABCD'[(item.key - 1) % 4]}"
-
-    rows = [letters_row(item, item.key, f"{turned(at)}\n\n{item.prompt()}") for at, item in enumerate(items)]
-    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
+def turned(item: HouseItem) -> str:
+    """Another item as an example with its options in another order."""
+    other = ITEMS[(item.number + 5) % 60]
+    turned = replace(other, options=other.options[1:] + other.options[:1], key=(other.key - 1) % 4)
+    return f"{turned.prompt()} {'ABCD'[turned.key]}\n\n{item.prompt()}"
 
 
-def test_a_phrase_of_the_template_with_its_own_paragraph_is_no_example_with_two_answers(
-    tmp_path: Path,
-) -> None:
-    items = house_items(30)
-    example = "The {} is on the table.\n\nIs this true of the house?\nA. yes\nB. no\nAnswer: {}\n\n"
-    rows = [
-        letters_row(
-            item,
-            item.key,
-            example.format("clock", "A") + example.format(f"cup {n}", "AB"[n % 2]) + item.prompt(),
-        )
-        for n, item in enumerate(items)
-    ]
+CLEAN: dict[str, Callable[[HouseItem], str]] = {
+    "the template repeats the question": lambda i: f"{i.question}\n\nAgain, the question.\n\n{i.prompt()}",
+    "an example has its options in another order": turned,
+    "a phrase of the template has its own paragraph": lambda i: (
+        EXAMPLE.format("clock", "A") + EXAMPLE.format(f"cup {i.number}", "AB"[i.number % 2]) + i.prompt()
+    ),
+    "letters in an example are no stated range": lambda i: BLOOD + i.prompt(),
+    "the question is hidden on purpose": lambda i: HIDES + i.listed(),
+    "an answer is announced by an example": lambda i: f"Reply with a line such as Answer: A.\n\n{i.prompt()}",
+    "a target and a label are no answer": lambda i: f"Target: the house. Label: {i.number % 4}\n{i.prompt()}",
+    "marks around the prompt": lambda i: f"**{i.prompt()}**",
+    "the form of the reply": lambda i: f"{i.prompt()}\nReply in the form {{'answer': 'LETTER'}}.",
+}
+"""Prompts that look like an error and are none."""
+
+
+@pytest.mark.parametrize("prompt", CLEAN.values(), ids=CLEAN)
+def test_a_prompt_that_is_only_odd_is_clean(prompt: Callable[[HouseItem], str], tmp_path: Path) -> None:
+    assert codes_of([write_jsonl(tmp_path / LOG, [letters_row(i, i.key, prompt(i)) for i in ITEMS])]) == set()
+
+
+def test_questions_that_nearly_all_begin_alike_are_not_cut(tmp_path: Path) -> None:
+    items = [replace(i, question=f"Tell me: {i.question}") if i.number % 12 == 0 else i for i in ITEMS]
+    rows = [letters_row(i, i.key, f"{i.question}\n{i.listed()}Answer:") for i in items]
     assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
 
 
@@ -174,19 +177,6 @@ def test_models_with_other_chat_templates_have_the_same_examples(tmp_path: Path)
     assert found_in(paths) == []
 
 
-def test_questions_that_nearly_all_begin_alike_are_not_cut(tmp_path: Path) -> None:
-    items = house_items(60)
-    items[::12] = [replace(item, question=f"Tell me: {item.question}") for item in items[::12]]
-    rows = [letters_row(i, i.key, f"{i.question}\n{i.listed()}Answer:") for i in items]
-    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
-
-
-def test_letters_in_an_example_are_no_stated_range(tmp_path: Path) -> None:
-    head = "Question: Which blood type fits?\nA. A or B\nB. A, B, and C\nC. one of AB\nD. none\nAnswer: A\n\n"
-    rows = [letters_row(i, i.key, head + i.prompt()) for i in house_items(30)]
-    assert found_in([write_jsonl(tmp_path / LOG, rows)]) == []
-
-
 def test_a_shuffled_pointer_needs_a_shuffle(tmp_path: Path) -> None:
     items = house_items(30)
     options = (*items[3].options[:3], "all of the above")
@@ -194,13 +184,13 @@ def test_a_shuffled_pointer_needs_a_shuffle(tmp_path: Path) -> None:
     samples[3] |= {"choices": list(options)}
     path = tmp_path / "log.json"
     path.write_text(json.dumps(inspect_tree(samples)))
-    assert "L013" not in {one.code for one in found_in([path])}
+    assert "L013" not in codes_of([path])
 
 
 def test_a_reply_that_runs_on_with_the_same_answer_is_scored_rightly(tmp_path: Path) -> None:
     tail = "\n\nQuestion: Where is the clock?\nA. here\nB. there\nAnswer: B"
     rows = [written_row(i, f"{'ABCD'[i.key]}{tail}", "ABCD"[i.key]) for i in house_items(30)]
-    assert {one.code for one in found_in([write_jsonl(tmp_path / LOG, rows)])} <= {"L014"}
+    assert codes_of([write_jsonl(tmp_path / LOG, rows)]) <= {"L014"}
 
 
 def test_two_models_in_two_files_are_compared_only_within_a_task(tmp_path: Path) -> None:
@@ -218,26 +208,7 @@ def test_an_example_with_the_question_but_other_options_is_another_item(same: bo
         example = item if same else replace(item, options=tuple(f"no {text}" for text in item.options))
         rows.append(letters_row(item, 0, f"{example.prompt()} {'ABCD'[item.key]}\n\n{item.prompt()}"))
     write_jsonl(tmp_path / LOG, rows)
-    codes = {one.code for one in found_in([tmp_path / LOG])}
-    assert codes & {"L004", "L005"} == ({"L004"} if same else set())
-
-
-def codes_of(paths: list[Path]) -> set[str]:
-    return {finding.code for finding in found_in(paths)}
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "Reply with a line such as Answer: A.\n\n{}",
-        "Target: the house. Label: {number}\n{}",
-        "**{}**",
-        "{}\nReply in the form {{'answer': 'LETTER'}}.",
-    ],
-)
-def test_words_that_announce_an_answer_do_not_print_the_key(frame: str, tmp_path: Path) -> None:
-    rows = [letters_row(i, i.key, frame.format(i.prompt(), number=i.number % 4)) for i in house_items(60)]
-    assert "L022" not in codes_of([write_jsonl(tmp_path / LOG, rows)])
+    assert codes_of([tmp_path / LOG]) & {"L004", "L005"} == ({"L004"} if same else set())
 
 
 @pytest.mark.parametrize(
@@ -288,21 +259,13 @@ def test_ranks_that_differ_by_chance_are_no_finding(tmp_path: Path) -> None:
     assert codes_of(paths) == set()
 
 
-def test_a_log_that_hides_the_question_on_purpose_is_clean(
-    tmp_path: Path, robustify: Callable[..., Any]
-) -> None:
-    says = "The question is not shown. Which choice is most likely its right answer?\n"
-    items = house_items(30)
-    said = write_jsonl(tmp_path / "said" / LOG, [letters_row(i, i.key, says + i.listed()) for i in items])
-    silent = write_jsonl(tmp_path / "silent" / LOG, [letters_row(i, i.key, i.listed()) for i in items])
-    assert codes_of([said]) == set()
+def test_a_log_of_hidden_questions_is_linted_as_such(tmp_path: Path, robustify) -> None:
+    silent = write_jsonl(tmp_path / LOG, [letters_row(i, i.key, i.listed()) for i in house_items(30)])
     assert codes_of([silent]) == {"L006"}
     assert robustify("lint", f"choices_only:{silent}", "--select", "L").code == 0
 
 
-def test_a_folder_of_logs_is_linted_without_its_other_files(
-    tmp_path: Path, robustify: Callable[..., Any]
-) -> None:
+def test_a_folder_of_logs_is_linted_without_its_other_files(tmp_path: Path, robustify) -> None:
     for at, plant in enumerate((PLANTS[0], PLANTS[5])):
         [log] = plant.write(tmp_path / "logs" / str(at))
         log.with_name("results_x.json").write_text("{}")
