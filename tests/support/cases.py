@@ -1,8 +1,11 @@
 """Tables of cases in `tests/data/cases`, and refusals by their code."""
 
-from collections.abc import Iterable, Iterator
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
@@ -25,6 +28,31 @@ def contents(file: str) -> Any:
     return yaml.safe_load((CASES / f"{file}.yaml").read_text("utf-8"))
 
 
+_shapes = functools.cache(lambda: contents("shapes"))
+
+
+def shape(name: str, **values: Any) -> Any:
+    """A form of `shapes.yaml` with these values."""
+    return filled_in(_shapes()[name], values)
+
+
+def filled_in(value: Any, names: Mapping[str, Any]) -> Any:
+    """A tree in which `$name` stands for a value: a text that is nothing else becomes the value itself."""
+    match value:
+        case {"json": inner} if len(value) == 1:
+            return json.dumps(filled_in(inner, names))
+        case dict():
+            return {filled_in(key, names): filled_in(member, names) for key, member in value.items()}
+        case list():
+            return [filled_in(member, names) for member in value]
+        case str() if value.startswith("$") and value[1:] in names:
+            return names[value[1:]]
+        case str():
+            return Template(value).safe_substitute(names)
+        case _:
+            return value
+
+
 def codes(lines: Iterable[str]) -> list[str]:
     """The codes of messages, in order."""
     return [notice_code(line) for line in lines]
@@ -32,7 +60,7 @@ def codes(lines: Iterable[str]) -> list[str]:
 
 def each_case(corpus: str, *parts: str) -> pytest.MarkDecorator:
     """Parametrise a test over a file of cases by name, of which it takes these parts. An absent part is None."""
-    rows: dict[str, Any] = yaml.safe_load((CASES / f"{corpus}.yaml").read_text("utf-8"))
+    rows: dict[str, Any] = contents(corpus)
     return pytest.mark.parametrize(
         parts, [[row.get(part) for part in parts] for row in rows.values()], ids=rows
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify.items.item import Item
+from tests.support.cases import shape
 from tests.support.fake_logs import boxes, jsonl
 
 Replies = Mapping[str, Sequence[str]]
@@ -29,26 +30,14 @@ def right(item: Item, reply: str) -> bool:
 
 
 def eee_row(item: Item, model: str, reply: str, **shown: Any) -> dict[str, Any]:
-    """A record of `instance_level_eval.schema.json` as the converter of HELM writes it."""
-    return {
-        "schema_version": "0.2.2",
-        "evaluation_id": "boxes/1",
-        "model_id": model,
-        "evaluation_name": "boxes",
-        "sample_id": item.id,
-        "sample_hash": None,
-        "interaction_type": "single_turn",
-        "input": {"raw": after_examples(item), "formatted": None, "reference": [item.choices[item.key]],
-                  "choices": list(item.choices), **shown},
-        "output": {"raw": [f" {reply}"], "reasoning_trace": []},
-        "messages": None,
-        "answer_attribution": [
-            {"turn_idx": 0, "source": "output.raw", "extracted_value": reply, "extraction_method": "exact_match",
-             "is_terminal": True}
-        ],
-        "evaluation": {"score": float(right(item, reply)), "is_correct": right(item, reply)},
-        "token_usage": None, "performance": None, "error": None, "metadata": None,
-    }  # fmt: skip
+    """A record of Every Eval Ever."""
+    is_right = right(item, reply)
+    row = shape(
+        "every_eval_ever", model=model, id=item.id, prompt=after_examples(item), right=item.choices[item.key],
+        choices=list(item.choices), reply=reply, score=float(is_right), is_right=is_right,
+    )  # fmt: skip
+    row["input"] |= shown
+    return row
 
 
 def eee(folder: Path, items: Sequence[Item], replies: Replies) -> list[Path]:
@@ -59,16 +48,13 @@ def eee(folder: Path, items: Sequence[Item], replies: Replies) -> list[Path]:
 
 
 def opencompass(folder: Path, items: Sequence[Item], replies: Replies) -> list[Path]:
-    """A file for each model, as `dump_results_dict` writes it, with a chat of two turns before the question."""
+    """A file for each model."""
     paths = [folder / "predictions" / model.replace("/", "_") / "boxes.json" for model in replies]
     for path, said in zip(paths, replies.values(), strict=True):
         rows = {
-            str(at): {
-                "origin_prompt": [{"role": "HUMAN", "prompt": prompt(boxes(9)[7])}, {"role": "BOT", "prompt": "B\n"},
-                                  {"role": "HUMAN", "prompt": prompt(item)}],
-                "prediction": reply,
-                "gold": "ABCDEFGHIJ"[item.key],
-            }
+            str(at): shape(
+                "opencompass", example=prompt(boxes(9)[7]), prompt=prompt(item), reply=reply, letter="ABCDEFGHIJ"[item.key]
+            )
             for at, (item, reply) in enumerate(zip(items, said, strict=False))
         }  # fmt: skip
         path.parent.mkdir(parents=True)
@@ -77,7 +63,7 @@ def opencompass(folder: Path, items: Sequence[Item], replies: Replies) -> list[P
 
 
 def openeval(folder: Path, items: Sequence[Item], replies: Replies) -> list[Path]:
-    """One file of item records, as in `item_examples.json`, of HELM's items."""
+    """One file of records of HELM's items."""
     records = []
     for at, item in enumerate(items):
         references = [
@@ -85,19 +71,11 @@ def openeval(folder: Path, items: Sequence[Item], replies: Replies) -> list[Path
             for j, text in enumerate(item.choices)
         ]
         responses = [
-            {
-                "response_id": f"boxes_20260221T020401Z_{at}_{model}_0",
-                "model": {"name": model, "size": None},
-                "item_adaptation": {"input_content": [after_examples(item)], "demonstrations": []},
-                "response_content": [{"text": f" {said[at]}", "logprob": -0.4, "tokens": []}],
-                "scores": [{"metric": {"name": "exact_match", "references": references, "models": []},
-                            "value": int(right(item, said[at]))}],
-            }
+            shape("openeval_response", at=at, model=model, prompt=after_examples(item), reply=said[at],
+                  references=references, score=int(right(item, said[at])))
             for model, said in replies.items() if at < len(said)
         ]  # fmt: skip
-        source = {"benchmark_name": "boxes", "benchmark_version": ""}
-        records.append({"item_id": f"boxes_20260221T020401Z_{at}", "item_metadata": {"source": source},
-                        "item_content": [item.stem], "responses": responses, "schema_version": "v0.1.0"})  # fmt: skip
+        records.append(shape("openeval_item", at=at, stem=item.stem, responses=responses))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "items.json"
     path.write_text(json.dumps(records, indent=4))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from robustify.items.item import Item
+from tests.support.cases import shape
 
 COLOURS = ("red", "green", "blue", "grey", "pink")
 
@@ -75,17 +76,10 @@ def lm_eval_row(
 
 def written_row(item: Item, at: int, said: str, filter_: str, acc: float) -> dict[str, Any]:
     """A row of a task in which the model writes; one for each filter."""
-    return {
-        "doc_id": at,
-        "doc": {"question": item.stem, "choices": list(item.choices), "answer": item.key},
-        "target": "ABCDE"[item.key],
-        "arguments": {"gen_args_0": {"arg_0": item.stem, "arg_1": {"until": ["\n"]}}},
-        "resps": [[f"It is {said}."]],
-        "filtered_resps": [said],
-        "filter": filter_,
-        "metrics": ["exact_match"],
-        "exact_match": acc,
-    }
+    return shape(
+        "lm_eval_written", at=at, stem=item.stem, choices=list(item.choices), key=item.key, letter="ABCDE"[item.key],
+        said=said, filter=filter_, acc=acc,
+    )  # fmt: skip
 
 
 def jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
@@ -105,20 +99,8 @@ def sheet(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
 
 def results(folder: Path, date: str, task: str, model: str, n: int) -> Path:
     """The results file that lm-eval writes beside its rows."""
-    tree = {
-        "results": {task: {"acc,none": 0.5}},
-        "versions": {task: 2.0},
-        "n-shot": {task: 5},
-        "n-samples": {task: {"original": 100, "effective": n}},
-        "config": {"model": "hf", "model_args": f"pretrained={model},dtype=float32", "model_dtype": "torch.float32",
-                   "model_sha": "0123abcd"},
-        "lm_eval_version": "0.4.13",
-        "transformers_version": "5.23.0",
-        "model_name": model,
-        "model_source": "hf",
-    }  # fmt: skip
     path = folder / f"results_{date}.json"
-    path.write_text(json.dumps(tree))
+    path.write_text(json.dumps(shape("lm_eval_results", task=task, model=model, n=n)))
     return path
 
 
@@ -129,38 +111,21 @@ def inspect_sample(
     shown = item.permuted(order or range(item.k))
     letter = "ABCDE"[shown.key]
     score = {"value": "C" if answer == letter else "I", "answer": answer, "explanation": "made up"}
-    return {
-        "id": item.id,
-        "epoch": epoch,
-        "input": item.stem,
-        "choices": list(shown.choices),
-        "target": letter,
-        "scores": {"choice": {k: v for k, v in score.items() if v is not None}},
-        "metadata": {"subject": item.topic},
-        **more,
-    }
+    score = {name: value for name, value in score.items() if value is not None}
+    return shape(
+        "inspect_sample", id=item.id, epoch=epoch, stem=item.stem, choices=list(shown.choices), letter=letter,
+        score=score, topic=item.topic,
+    ) | more  # fmt: skip
 
 
 def inspect_tree(
     samples: Sequence[Mapping[str, object]], *, model: str = "mockllm/model", status: str = "success"
 ) -> dict[str, Any]:
     """An Inspect log as one JSON document."""
-    ids = list(dict.fromkeys(s["id"] for s in samples))
-    return {
-        "version": 2,
-        "status": status,
-        "eval": {
-            "task": "suite/boxes",
-            "task_version": 3,
-            "model": model,
-            "dataset": {"name": "boxes", "samples": len(ids), "sample_ids": ids},
-            "config": {"epochs": 1},
-            "packages": {"inspect_ai": "0.3.285"},
-        },
-        "plan": {"steps": [{"solver": "multiple_choice"}]},
-        "results": {"total_samples": len(samples), "completed_samples": len(samples)},
-        "samples": list(samples),
-    }
+    ids, n = list(dict.fromkeys(s["id"] for s in samples)), len(samples)
+    return shape(
+        "inspect_log", status=status, model=model, n_items=len(ids), ids=ids, n=n, samples=list(samples)
+    )
 
 
 def lighteval_parquet(
@@ -172,24 +137,12 @@ def lighteval_parquet(
         lines = "".join(f"{'ABCDE'[j]}. {c}\n" for j, c in enumerate(item.choices)) if letters else ""
         said = [f" {'ABCDE'[j]}" if letters else f" {c}" for j, c in enumerate(item.choices)]
         rows.append(
-            {
-                "doc": {
-                    "query": f"Question: {item.stem}\n{lines}Answer:",
-                    "choices": said,
-                    "gold_index": item.key,
-                    "id": str(at),
-                    "task_name": "boxes|0",
-                    "specific": None,
-                },
-                "metric": {"acc": float(values.index(max(values)) == item.key)},
-                "model_response": {
-                    "logprobs": list(values),
-                    "argmax_logits_eq_gold": [False] * item.k,
-                    "unconditioned_logprobs": None if letters else [-4.0 - j for j in range(item.k)],
-                    "text": [],
-                },
-            }
-        )
+            shape(
+                "lighteval_row", stem=item.stem, lines=lines, said=said, key=item.key, at=str(at), values=list(values),
+                acc=float(values.index(max(values)) == item.key), greedy=[False] * item.k,
+                unconditioned=None if letters else [-4.0 - j for j in range(item.k)],
+            )
+        )  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows[::-1]), path)
     return path

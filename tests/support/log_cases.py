@@ -14,13 +14,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from string import Template
 from typing import Any
 
 from robustify.base.errors import RobustifyError, notice_code
 from robustify.items.item import Item
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
-from tests.support.cases import contents
+from tests.support.cases import contents, filled_in
 from tests.support.fake_archives import eee_row
 from tests.support.fake_logs import (
     boxes,
@@ -51,23 +50,7 @@ def _varied(case: Case) -> Iterator[Case]:
     variable = next(iter(variables))
     for value in variables.pop(variable):
         named = {**case, "for": variables, "name": f"{case['name']}: {str(value)[:20]}"}
-        yield from _varied(_substituted(named, {variable: value}))
-
-
-def _substituted(value: Any, names: Mapping[str, Any]) -> Any:
-    match value:
-        case {"json": inner} if len(value) == 1:
-            return json.dumps(_substituted(inner, names))
-        case dict():
-            return {key: _substituted(member, names) for key, member in value.items()}
-        case list():
-            return [_substituted(member, names) for member in value]
-        case str():
-            if value.startswith("$") and value[1:] in names:
-                return names[value[1:]]
-            return Template(value).safe_substitute(names)
-        case _:
-            return value
+        yield from _varied(filled_in(named, {variable: value}))
 
 
 def _put(tree: Any, path: str, value: Any) -> None:
@@ -137,7 +120,7 @@ def write_log(case: Case, folder: Path) -> Path:
     ]
     for number, (names, row) in enumerate(pairs, start=1):
         for place, value in {**case.get("set", {}), **case.get("set_in", {}).get(number, {})}.items():
-            _put(row, place, _substituted(value, names))
+            _put(row, place, filled_in(value, names))
         if case["harness"] == "lm-eval":
             _rescore(row)
     rows = [row for _, row in pairs]

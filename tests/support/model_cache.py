@@ -2,7 +2,6 @@
 
 import functools
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from robustify.base.errors import ModelError
 from robustify.base.files import cache_folder
 from robustify.models.downloads import locate, pull_model
 from robustify.models.engines.settings import HFModel
+from tests.support.cases import shape
 
 if TYPE_CHECKING:
     from robustify.models.engines.cache import Cache
@@ -156,15 +156,7 @@ def tiny_gguf(path: Path) -> Path:
     rng = np.random.default_rng(7)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
-    sizes = {"context_length": 64, "embedding_length": 32, "block_count": 1, "feed_forward_length": 64}
-    sizes |= {
-        "head_count": 4,
-        "head_count_kv": 2,
-        "vocab_size": len(words),
-        "bos_token_id": 0,
-        "eos_token_id": 1,
-    }
-    for name, size in sizes.items():
+    for name, size in shape("gguf_sizes", n_words=len(words)).items():
         getattr(writer, f"add_{name}")(size)
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_freq_base(10000.0)
@@ -173,30 +165,13 @@ def tiny_gguf(path: Path) -> Path:
     writer.add_token_list(words)
     writer.add_token_types([3] * 4 + [1] * (len(words) - 4))
     writer.add_token_merges([" ".join(pair) for pair in merges()])
-    for name, shape in _gguf_shapes(len(words)).items():
-        writer.add_tensor(name, rng.normal(0, 0.1, shape).astype(np.float32))
+    for name, sizes in shape("gguf_tensors", n_words=len(words)).items():
+        writer.add_tensor(f"{name}.weight", rng.normal(0, 0.1, sizes).astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
     return path
-
-
-def _gguf_shapes(n_words: int) -> dict[str, Sequence[int]]:
-    return {
-        "token_embd.weight": (n_words, 32),
-        "output_norm.weight": (32,),
-        "output.weight": (n_words, 32),
-        "blk.0.attn_norm.weight": (32,),
-        "blk.0.ffn_norm.weight": (32,),
-        "blk.0.attn_q.weight": (32, 32),
-        "blk.0.attn_k.weight": (16, 32),
-        "blk.0.attn_v.weight": (16, 32),
-        "blk.0.attn_output.weight": (32, 32),
-        "blk.0.ffn_gate.weight": (64, 32),
-        "blk.0.ffn_up.weight": (64, 32),
-        "blk.0.ffn_down.weight": (32, 64),
-    }
 
 
 def spoil_config(folder: Path, **changes: object) -> None:

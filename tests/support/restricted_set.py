@@ -12,6 +12,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from tests.support.cases import shape
+
 ADAPTER = "mock-restricted"
 VERSION = "1"
 TOPICS = {
@@ -53,7 +55,10 @@ def write_set(folder: Path, n: int = 200, seed: int = 2026, **changes: object) -
     rows = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in items(n, seed))
     paths["items"].write_text(rows, encoding="utf-8")
     paths["licence"].write_text(LICENCE, encoding="utf-8")
-    manifest = {**_manifest(rows, n), **changes}
+    manifest = shape(
+        "mock_manifest", adapter=ADAPTER, version=VERSION, licence=_digest(LICENCE), rows=_digest(rows), n=n,
+        topics=list(TOPICS),
+    ) | changes  # fmt: skip
     # JSON is YAML: what is written here owes nothing to our own writer.
     told = {name: value for name, value in manifest.items() if value is not None}
     paths["manifest"].write_text(json.dumps(told, indent=1), encoding="utf-8")
@@ -95,9 +100,9 @@ def accept(folder: Path, name: str = ADAPTER) -> None:
         file["path"]: {"sha256": file["sha256"], "records": file["records"]}
         for file in json.loads(manifest)["data"]["files"]
     }
-    record.write_text(
-        json.dumps(_accepted(name, hashlib.sha256(manifest).hexdigest(), pins)), encoding="utf-8"
-    )
+    digest = hashlib.sha256(manifest).hexdigest()
+    tree = shape("mock_acceptance", adapter=name, licence=_digest(LICENCE), manifest=digest, pins=pins)
+    record.write_text(json.dumps(tree), encoding="utf-8")
 
 
 def key_text(secret: bytes) -> str:
@@ -112,6 +117,10 @@ def key_file(folder: Path, secret: bytes = SECRET) -> Path:
     file.write_text(key_text(secret), encoding="ascii")
     file.chmod(0o600)
     return file
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _counts(n: int) -> dict[str, int]:
@@ -154,51 +163,3 @@ def _canary(rng: random.Random) -> str:
 
 def _is_canary(word: str) -> bool:
     return len(word) == 12 and word.startswith("qx") and word.isalpha()
-
-
-def _manifest(rows: str, n: int) -> dict[str, object]:
-    return {
-        "format": "robustify.adapter/1",
-        "id": ADAPTER,
-        "version": VERSION,
-        "title": "A mock of a restricted set: made-up harmless items",
-        "sensitivity": "restricted",
-        "licence": {
-            "name": "Mock terms",
-            "url": None,
-            "sha256": hashlib.sha256(LICENCE.encode()).hexdigest(),
-        },
-        "data": {
-            "root_env": "ROBUSTIFY_DATA",
-            "files": [
-                {
-                    "path": "mock/items.jsonl",
-                    "sha256": hashlib.sha256(rows.encode()).hexdigest(),
-                    "records": n,
-                }
-            ],
-        },
-        "fields": {"id": "id", "stem": "question", "choices": "choices", "key": "answer", "topic": "topic"},
-        "canary_sha256": [],
-        "egress": [],
-        "topics": list(TOPICS),
-        "min_cell": 10,
-        "attest": {"not_sensitive": None},
-    }
-
-
-def _accepted(name: str, manifest: str, pins: dict[str, object]) -> dict[str, object]:
-    return {
-        "format": "robustify.licences/1",
-        "accepted": [
-            {
-                "id": name,
-                "licence_sha256": hashlib.sha256(LICENCE.encode()).hexdigest(),
-                "name": "a test",
-                "at": "2026-01-01T00:00:00Z",
-                "robustify": "0",
-                "manifest_sha256": manifest,
-                "files": pins,
-            }
-        ],
-    }

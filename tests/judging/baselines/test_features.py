@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from robustify.items.item import Item
 from robustify.judging.baselines import features, option_texts, wording
-from robustify.judging.baselines.features import NAMES, amounts
+from robustify.judging.baselines.features import NAMES, amounts, standardised
 from robustify.judging.baselines.heuristics import guess
 from tests.support.cases import contents
 
@@ -86,3 +86,10 @@ def test_the_words_of_a_chunk_are_let_go_before_the_next(monkeypatch: pytest.Mon
     expected = amounts(items)
     monkeypatch.setattr(features, "chunks", watched)
     np.testing.assert_array_equal(amounts(items), expected)
+
+
+def test_standardised_by_hand() -> None:
+    raw = np.array([[1.0, 5.0], [3.0, 5.0], [0.0, 1.0], [0.0, 2.0], [3.0, 3.0]])
+    z = standardised(raw, np.array([2, 3]))
+    half, high = 1 / np.sqrt(2), np.sqrt(1.5)
+    assert z == pytest.approx(np.array([[-1, 0], [1, 0], [-half, -high], [-half, 0], [2 * half, high]]))

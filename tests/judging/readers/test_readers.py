@@ -17,6 +17,7 @@ from robustify.items.item import Item
 from robustify.items.scoring import credit
 from robustify.judging.readers import READERS, Reader, ReaderFits, independent_readers
 from robustify.judging.readers.fits import conditional_logit, nested_cross_fit
+from tests.support.cases import contents
 
 SYLLABLES = ["ba", "do", "fi", "gu", "ka", "le", "mo", "nu", "pe", "ri", "so", "tu", "va", "we", "xo", "zi"]
 FROM_TEXT = [name for name, reader in READERS.items() if not reader.encoded]
@@ -103,31 +104,6 @@ def test_meaning_is_found_in_the_vectors() -> None:
     assert gain(items, "meaning", vectors)[0] > 0.15
 
 
-GOLDEN = {
-    "probe": [
-        [3.056662742932, -1.186871224679, -1.869791518253, 0, 0],
-        [-1.345025126035, -1.08599368261, 3.77604393468, -1.345025126035, 0],
-    ],
-    "form": [
-        [7.271100968911, -3.289200531782, -3.98190043713, 0, 0],
-        [-3.074933325931, -3.008857971956, 9.158724623818, -3.074933325931, 0],
-    ],
-    "words": [
-        [0.853915275514, -0.837462258219, -0.016453017295, 0, 0],
-        [-1.092360336262, -1.092360336262, 3.277081008785, -1.092360336262, 0],
-    ],
-    "characters": [
-        [0.668524456171, -0.630632429803, -0.037892026368, 0, 0],
-        [-0.878462249694, -0.81283448549, 2.515510661857, -0.824213926673, 0],
-    ],
-    "meaning": [
-        [-0.753892008459, 0.180956496189, 0.57293551227, 0, 0],
-        [-1.00370317839, 1.671285347453, 0.209074007326, -0.876656176389, 0],
-    ],
-}  # fmt: skip
-"""Logits of the items 3 and 42 of `mixed`."""
-
-
 @pytest.mark.parametrize("name", READERS)
 def test_logits_are_what_they_were(name: str) -> None:
     items = mixed()
@@ -135,7 +111,9 @@ def test_logits_are_what_they_were(name: str) -> None:
     assert logits.shape == (80, 5)
     # A logistic regression stops when its slope is small, which rounding may do one step earlier.
     rounding = 1e-6 if name in ("words", "characters") else 1e-9
-    assert logits[[3, 42]] == pytest.approx(np.array(GOLDEN[name]), abs=rounding)
+    assert logits[[3, 42]] == pytest.approx(
+        np.array(contents("judging")["logits_of_readers"][name]), abs=rounding
+    )
 
 
 @pytest.mark.parametrize("name", READERS)
