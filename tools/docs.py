@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -65,14 +65,6 @@ def interval(quantity: Mapping[str, Any] | None, digits: int = 1) -> str:
     return f"{text} ({low} to {high})"
 
 
-def table(rows: Iterable[Sequence[object]], head: str, left: int = 1) -> str:
-    """Return a Markdown table. `head` has the column names, separated by `|`, and `left` the number of left columns."""
-    columns = [column.strip() for column in head.split("|")]
-    marks = ["---" if at < left else "---:" for at in range(len(columns))]
-    lines = [columns, marks, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def settings() -> list[dict[str, Any]]:
     """Return the sections of a config: `name`, `about`, `rows` (key, values, default, when to use it), and `after` (the
     example), from docs/blocks/settings.yaml and the settings classes. Raise `KeyError` if their keys differ."""
@@ -112,7 +104,7 @@ class Page:
             loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined,
             trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         )  # fmt: skip
-        self._jinja.filters.update(percent=percent, interval=interval, table=table)
+        self._jinja.filters.update(percent=percent, interval=interval)
         self._jinja.globals.update(
             results=results, load=load, settings=settings, sh=self.sh, script=self.script, exists=_exists
         )
