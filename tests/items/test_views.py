@@ -6,44 +6,27 @@ from robustify.base.errors import UsageError
 from robustify.base.redaction import ItemText
 from robustify.items.item import Item
 from robustify.items.views import VIEWS, names, template
+from tests.support.cases import cases
 
 ITEM = Item("i", " Which one? ", ("red", "green", "blue"), 1)
 ABOUT = "Three boxes stand here."
 WITH_PASSAGE = Item("i", key=1, sealed=ItemText(f"{ABOUT}  Which one? ", ITEM.choices, len(ABOUT)))
 HEADER = "The following are multiple choice questions (with answers).\n\n"
-GOLDEN = {
-    ("choices_only", "d4-like-v1"): (HEADER + "A. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"]),
-    ("choices_only", "no-passage-v1"): (
-        HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"],
-    ),
-    ("choices_only_text", "no-passage-v1"): ("Question: Which one?\nAnswer:", [" blue", " red", " green"]),
-    ("choices_only", "balepur-v1"): ("Choices:\n(A) blue\n(B) red\n(C) green\nAnswer:", [" (A", " (B", " (C"]),
-    ("choices_only_text", "answer-v1"): ("Answer:", [" blue", " red", " green"]),
-    ("full", "mmlu-v1"): (HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:", [" A", " B", " C"]),
-    ("full", "balepur-v1"): (
-        "Question: Which one?\nChoices:\n(A) blue\n(B) red\n(C) green\nAnswer:",
-        [" (A", " (B", " (C"],
-    ),
-    ("full_text", "mmlu-v1"): (HEADER + "Which one?\nA. blue\nB. red\nC. green\nAnswer:", [" blue", " red", " green"]),
-    ("full_text", "qa-v1"): (
-        "Question: Which one?\nChoices:\n- blue\n- red\n- green\nAnswer:",
-        [" blue", " red", " green"],
-    ),
-    ("cloze", "qa-v1"): ("Question: Which one?\nAnswer:", [" blue", " red", " green"]),
-}  # fmt: skip
+GOLDEN = cases("items", "words_of_views")
 
 
-@pytest.mark.parametrize(("view", "name"), GOLDEN)
-def test_the_words_are_these(view, name) -> None:
-    context, continuations = GOLDEN[view, name]
+@pytest.mark.parametrize(("view", "name", "context", "continuations"), GOLDEN)
+def test_the_words_are_these(view, name, context, continuations) -> None:
     words = template(view, name)
     asked = words.requests(WITH_PASSAGE if words.hides_passage else ITEM, (2, 0, 1))
-    assert {r.context for r in asked} == {context}
+    assert {r.context for r in asked} == {context.replace("$header", HEADER)}
     assert [r.continuation for r in asked] == continuations
 
 
 def test_every_template_has_its_golden_words() -> None:
-    assert set(GOLDEN) == {(view, name) for view in VIEWS for name in names(view)}
+    assert {(view, name) for view, name, *_ in GOLDEN} == {
+        (view, name) for view in VIEWS for name in names(view)
+    }
 
 
 def test_the_choices_only_views_never_show_what_is_hidden() -> None:

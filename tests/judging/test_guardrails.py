@@ -140,20 +140,11 @@ def check(name: str, *, state: State = "failed") -> Guardrail:
     return Guardrail(name=name, state=state, value=None, limit=0, reason=why)
 
 
-@pytest.mark.parametrize(
-    ("audited", "guardrail", "state"),
-    [
-        ("passed", check("topic_drift", state="passed"), "passed"),
-        ("passed", check("topic_drift", state="not evaluated"), "passed"),
-        ("passed", check("topic_drift"), "failed"),
-        ("not evaluated", check("topic_drift"), "failed"),
-        ("not evaluated", check("topic_drift", state="passed"), "not evaluated"),
-        ("failed", check("topic_drift", state="passed"), "failed"),
-        ("failed", check("residual_shortcuts"), "failed"),
-    ],
-)
-def test_any_failed_audit_or_guardrail_fails_the_run(audited: str, guardrail: Guardrail, state: str) -> None:
-    judged, reasons = run_state(residual(audited), [guardrail], ("v1",))
+@pytest.mark.parametrize(("audited", "name", "checked_as", "state"), cases("judging", "run_states"))
+def test_any_failed_audit_or_guardrail_fails_the_run(
+    audited: str, name: str, checked_as: State, state: str
+) -> None:
+    judged, reasons = run_state(residual(audited), [check(name, state=checked_as)], ("v1",))
     assert judged == state
     assert NOBODY in reasons
     assert reasons[-1] == Reason.of("voter_under_test", name="v1")

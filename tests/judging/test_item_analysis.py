@@ -91,10 +91,6 @@ def test_fewer_than_two_strong_models_judge_nothing_and_say_so(strong: list[str]
     assert [found[name] for name in ("n", "flagged", "expected", "in_kept", "items")] == [None] * 5
 
 
-def test_nobody_asked_the_full_question_is_null() -> None:
-    assert judged(knowing(20, 0.9, 2), view="choices_only") == (None, None)
-
-
 def test_planted_wrong_keys_are_listed_with_the_precision_that_was_measured() -> None:
     wrong = np.arange(600) % 60 == 0
     b = knowing(600, 0.8, 7, wrong=wrong)
@@ -123,8 +119,9 @@ def test_no_keys_are_listed_where_the_models_know_too_little() -> None:
     assert not np.any(found.columns["check"])
 
 
-def test_fewer_than_five_models_are_not_analysed() -> None:
+def test_fewer_than_five_models_or_none_with_the_full_question_are_not_analysed() -> None:
     assert judged(knowing(50, 0.8, FEWEST - 1))[0] is None
+    assert judged(knowing(20, 0.9, 2), view="choices_only") == (None, None)
 
 
 def test_who_picks_what_is_counted_by_ability() -> None:

@@ -19,8 +19,7 @@ from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Rules
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.judging.response_data import Facts
-from robustify.judging.screen.screen_rules import ScreenRules
-from tests.support.cases import refuses
+from tests.support.cases import cases, refuses
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 from tests.support.rules import unanimous
 
@@ -222,21 +221,12 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
     assert "unanswered_share" in failed
 
 
-@pytest.mark.parametrize(
-    ("rules", "code", "told"),
-    [
-        (unanimous(voters=("v0", "nobody")), "unasked-voters", "nobody .* choices_only.* v0"),
-        (unanimous(template="never-asked"), "unasked-template", "never-asked .* d4-like-v1"),
-        (unanimous(mode="text", voters=("v0",)), "unasked-voters", "choices_only_text.* `mode: letter`"),
-        (unanimous(mode="text", template="never-asked"), "unasked-template", "never-asked"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "code", "told"), cases("judging", "rules_without_answers"))
 def test_rules_that_the_answers_cannot_follow_are_refused(
-    gamed: tuple[Bench, list[Item], Answers], rules: ScreenRules, code: str, told: str
+    gamed: tuple[Bench, list[Item], Answers], settings: dict[str, Any], code: str, told: str
 ) -> None:
-    b, _, _ = gamed
     with refuses(code) as refused:
-        judge(Answers.of(rows(b)), Facts("x"), Rules(rules))
+        judge(Answers.of(rows(gamed[0])), Facts("x"), Rules(unanimous(**settings)))
     assert re.search(told, str(refused.value))
 
 

@@ -75,16 +75,6 @@ def test_the_share_of_false_flags_is_at_most_q(k: tuple[int, ...], s: float) -> 
         assert np.mean(shares) > 0.02, "the control: it does find something"
 
 
-def test_the_interval_covers_the_share_of_false_flags_at_a_fixed_cut() -> None:
-    rng, covered = np.random.default_rng(1), []
-    for _ in range(600):
-        real = rng.random(150) < 0.6
-        hit = real | (rng.random(150) < 0.25)
-        low, high = false_share_interval(int(hit.sum()), int((~hit).sum()), 1 / 3)
-        covered.append(low <= (hit & ~real).sum() / hit.sum() <= high)
-    assert np.mean(covered) >= 0.93
-
-
 def families(rng: np.random.Generator, sizes: Ints) -> tuple[Floats, Bools, Bools, Ints]:
     """Families whose items are hits or misses together and rank alike; a third has a shortcut."""
     of = np.repeat(np.arange(len(sizes)), sizes)
@@ -93,7 +83,7 @@ def families(rng: np.random.Generator, sizes: Ints) -> tuple[Floats, Bools, Bool
     return weight[of] + 0.01 * rng.normal(size=len(of)), hit[of], real[of], of
 
 
-@pytest.mark.parametrize(("size", "margin"), [(4, 4.0), (4, 1.0), (8, 8.0)])
+@pytest.mark.parametrize(("size", "margin"), [(1, 1.0), (4, 4.0), (4, 1.0), (8, 8.0)])
 def test_a_margin_of_a_family_keeps_the_promise_and_one_miss_does_not(size: int, margin: float) -> None:
     rng, shares, covered = np.random.default_rng(3), [], []
     for _ in range(400):
