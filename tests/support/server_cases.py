@@ -15,6 +15,7 @@ from robustify.items.views import Request
 from robustify.models.asking import Asking
 from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
+from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.protocols import NO_LETTER, Logprob
 from tests.support.coded import cases
 from tests.support.openai_stub import Manner, Stub, Toy, model, scored, stub
@@ -180,7 +181,7 @@ def spoil(server: Stub, row: dict[str, Any]) -> None:
     manner.fix = fixed
 
 
-def codes_of(work: Callable[[], object]) -> list[Any]:
+def codes_of(work: Callable[[], object], shown: Sequence[str] = ()) -> list[Any]:
     """The code and exit code with which the work ends, without a word of an item, or nothing if it succeeds."""
     try:
         work()
@@ -189,6 +190,7 @@ def codes_of(work: Callable[[], object]) -> list[Any]:
     else:
         return []
     assert not any(word in str(error) for word in SECRETS), str(error)
+    assert all(f"'{word}'" in str(error) for word in shown), str(error)
     assert len(error.codes) == len(error.lines)
     return [error.code, error.exit_code]
 
@@ -246,3 +248,27 @@ def outcome(name: str, home: Path) -> dict[str, Any]:
             assert_right(scored(server, home, REQUESTS[requests], **settings), expected)
             assert 0 < n_of_items(server) < n_asked + (kept == 0)
     return out
+
+
+def written(name: str) -> dict[str, Any]:
+    """What comes out of a row of `writes`."""
+    row = CASES["writes"][name]
+    prompts = row.get("prompts", ["Say.", "Say more."])
+    prompts = [REQUESTS[prompts][-1].context] if isinstance(prompts, str) else prompts
+    found: list[Any] = []
+    with (
+        stub(BRAINS[row.get("brain", "toy")](), **row.get("server", {})) as server,
+        OpenAIServer(model(server)) as engine,
+    ):
+        engine.write(row.get("first", ["Say hello."] * 3), max_tokens=4)
+        if "brains" in row:
+            engine.fingerprint()
+        spoil(server, row)
+        codes = codes_of(
+            lambda: found.extend(engine.write(prompts, max_tokens=7)), row["gives"].get("shown", ())
+        )
+        out: dict[str, Any] = {"codes": codes}
+        if not codes:
+            out["chat"] = engine.has_chat_template
+            out["replies"] = [[str(reply), reply.finish_reason] for reply in found]
+    return {key: value for key, value in out.items() if key in row["gives"]}

@@ -6,7 +6,6 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,10 +45,6 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def server() -> Iterator[Stub]:
     with stub() as running:
         yield running
-
-
-def no_text(error: BaseException) -> bool:
-    return not any(word in str(error) for word in ("secret", "cat", "blue", "green"))
 
 
 # the numbers
@@ -225,36 +220,6 @@ def test_scores_are_kept_by_the_model_behind_a_name_and_not_by_its_address(tmp_p
 
 
 # writing
-
-
-@pytest.mark.parametrize(
-    ("manner", "chat"),
-    [
-        ({}, True),
-        ({"echo": "ignored"}, True),
-        ({"chat_field": "max_completion_tokens"}, True),
-        ({"chat": False}, False),
-    ],
-)
-def test_it_writes_by_chat_and_where_there_is_none_by_completions(manner: dict[str, Any], chat: bool) -> None:
-    with stub(**manner) as server, OpenAIServer(model(server)) as engine:
-        replies = engine.write(["x" * n for n in range(1, 20)], max_tokens=7)
-        assert engine.has_chat_template is chat
-    assert len(replies) == 19
-    assert not chat or replies == [f"echo {n}" for n in range(1, 20)]
-
-
-@pytest.mark.parametrize(
-    ("manner", "exit_code", "code"),
-    [
-        ({"chat": False, "completions": False}, 5, "no-text-generation"),
-        ({"max_length": 30}, 3, "prompt-too-long"),
-    ],
-)
-def test_what_cannot_be_written_is_refused(manner: dict[str, Any], exit_code: int, code: str) -> None:
-    with stub(**manner) as server, OpenAIServer(model(server)) as engine, coded(exit_code, code) as e:
-        engine.write(["short", "the secret cat " * 20, "short"], max_tokens=3)
-    assert no_text(e.value)
 
 
 # threads

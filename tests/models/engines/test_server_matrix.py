@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from robustify.models.engines.openai import engine
-from tests.support.server_cases import CASES, outcome
+from tests.support.server_cases import CASES, outcome, written
 
 
 @pytest.mark.parametrize("name", CASES["rows"])
@@ -22,3 +22,9 @@ def test_what_a_server_does_wrong_has_one_outcome(
         engine, "_SECONDS", 1e9
     )  # Probes come after a number of jobs, however slow the machine is.
     assert outcome(name, tmp_path) == CASES["rows"][name]["gives"]
+
+
+@pytest.mark.parametrize("name", CASES["writes"])
+def test_free_replies_are_checked_like_letters(name: str) -> None:
+    gives = {key: value for key, value in CASES["writes"][name]["gives"].items() if key != "shown"}
+    assert written(name) == gives

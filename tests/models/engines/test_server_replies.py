@@ -9,12 +9,10 @@ import pytest
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from robustify.models.engines.openai.client import Refusal, refusal_of, shown_name
-from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.openai.letters import read_letter, read_replies
 from robustify.models.engines.protocols import Reply
-from tests.support.coded import coded
-from tests.support.openai_stub import Toy, model, scored, stub
-from tests.support.server_cases import CASES, LETTERED, REQUESTS, Cut, listing
+from tests.support.openai_stub import scored, stub
+from tests.support.server_cases import CASES, LETTERED, listing
 
 
 def letters() -> Iterator[tuple[Reply, str]]:
@@ -63,29 +61,6 @@ def test_the_path_of_a_model_is_shown_unless_it_may_be_part_of_a_prompt(listed: 
         assert listed not in shown_name(name, prompt)
 
 
-def test_a_prompt_that_a_filter_blocks_has_an_empty_reply() -> None:
-    with stub() as server, OpenAIServer(model(server)) as engine:
-        assert engine.has_chat_template in (True, False)
-        server.manner.faults = [(400, {}, {"error": {"message": "x", "code": "content_filter"}})]
-        (reply,) = engine.write(["Say hello."], max_tokens=4)
-        assert (reply, reply.finish_reason) == ("", "content_filter")
-        server.manner.faults = [(400, {}, {"error": {"message": "no such option"}})]
-        with coded(5, "refused-request"):
-            engine.write(["Say hello."], max_tokens=4)
-
-
-def test_free_replies_are_checked_like_letters() -> None:
-    with stub(Cut()) as server, OpenAIServer(model(server)) as engine:
-        assert len(engine.write(["Say hello."] * 3, max_tokens=4)) == 3
-        with coded(5, "cut-prompts"):
-            engine.write([REQUESTS["a long one"][-1].context], max_tokens=4)
-    with stub() as server, OpenAIServer(model(server)) as engine:
-        engine.fingerprint()
-        server.brain = Toy(seed=1)
-        with coded(5, "changed-model"):
-            engine.write(["Say hello."], max_tokens=4)
-
-
 @pytest.mark.parametrize("sampled", [" zebra", " C"])
 def test_a_sampled_token_at_the_end_of_a_clipped_list_is_no_bound(sampled: str, tmp_path: Path) -> None:
     least = []
@@ -101,16 +76,3 @@ def test_a_sampled_token_at_the_end_of_a_clipped_list_is_no_bound(sampled: str, 
     with stub(echo="none", fix=listing(clip)) as server:
         found = scored(server, tmp_path, LETTERED, concurrency=1)
     assert all(c.n_tokens == 0 and c.total in least for c in found[2::3])
-
-
-@pytest.mark.parametrize(
-    "says", ["cheaper-model", "Question: the secret cat", "secret", "a" * 200, "secret\nblue"]
-)
-def test_another_model_is_refused_by_a_name_that_is_no_piece_of_a_prompt(says: str) -> None:
-    with stub() as server, OpenAIServer(model(server)) as engine:
-        engine.write(["hello"], max_tokens=3)
-        server.manner.says = says
-        with coded(5, "other-model-name") as e:
-            engine.write(["a secret"], max_tokens=3)
-    assert ("'cheaper-model'" in str(e.value)) == (says == "cheaper-model")
-    assert not any(word in str(e.value) for word in ("secret", "aaa"))
