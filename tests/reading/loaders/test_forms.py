@@ -1,7 +1,4 @@
-"""Frames and other data from Python, and what every command says of a file.
-
-The questions have the right answers blue, four and oak.
-"""
+"""Frames and other data from Python, and what every command says of a file."""
 
 import json
 from pathlib import Path
@@ -11,43 +8,38 @@ import pytest
 from robustify.base.errors import RobustifyError
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load, notes
-from tests.reading.loaders.made import (
-    Made,
-    lines,
-    listed,
-    text,
-)
+from tests.reading.loaders.made import lines
 
-MADE = Made(
-    ("Which colour?", "How many legs?", "Which tree?"),
-    (("red", "green", "blue", "grey"), ("two", "three", "four", "five"), ("oak", "elm", "fir", "ash")),
-    (2, 2, 0),
-)
-RIGHT, rows, spread = MADE.right, MADE.rows, MADE.spread
+ITEMS = [
+    {"question": "Which colour?", "options": ["red", "green", "blue", "grey"], "answer": "blue"},
+    {"question": "How many legs?", "options": ["two", "three", "four", "five"], "answer": "four"},
+    {"question": "Which tree?", "options": ["oak", "elm", "fir", "ash"], "answer": "oak"},
+]
 
 
 def test_frames_with_gaps_keep_their_options_and_keys() -> None:
     pd = pytest.importorskip("pandas")
     import robustify as rb
 
-    found = spread("ABCD", answer=lambda o, k: float(k))
-    frame = pd.DataFrame([{**row, "E": (None, "none", float("nan"))[at]} for at, row in enumerate(found)])
+    frame = pd.DataFrame([
+        {"question": row["question"], **dict(zip("ABCD", row["options"], strict=True)), "answer": key, "E": gap}
+        for row, key, gap in zip(ITEMS, (2.0, 2.0, 0.0), (None, "none", float("nan")), strict=True)
+    ])  # fmt: skip
     for one in (
         frame,
         frame.convert_dtypes(),
         frame.assign(options=[list("xyz")] * 3).drop(columns="options"),
     ):
         assert rb.heuristics(one).attrs["chance_accuracy"] == pytest.approx((2 / 4 + 1 / 5) / 3)
-    lists = pd.DataFrame(rows(options=listed, answer=text))
+    lists = pd.DataFrame(ITEMS)
     assert rb.heuristics(lists.assign(options=lists["options"].map(pd.array))).attrs["n"] == 3
 
 
 def test_what_a_file_says_oddly_is_said_by_every_command(robustify, tmp_path: Path) -> None:
-    found = rows(choices=listed, key=lambda o, k: 2)
     shown = [
-        {**row, "id": f"{n}{at}", "stem": f"{row['question']} {n}"}
+        {"id": f"{n}{at}", "stem": f"{row['question']} {n}", "choices": row["options"], "key": 2}
         for n in range(4)
-        for at, row in enumerate(found)
+        for at, row in enumerate(ITEMS)
     ]
     (tmp_path / "odd.jsonl").write_text(lines(shown), encoding="utf-8")
     loaded = load(Source(path=str(tmp_path / "odd.jsonl")), UNGUARDED)

@@ -11,7 +11,8 @@ from robustify.reading.loaders.converters import SPECIAL_LAYOUTS
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.published import PublishedLayout, layouts, template_columns
 from robustify.reading.part_rules import ColumnError, several
-from tests.reading.loaders.made import loaded, refused, right
+from tests.reading.loaders.made import loaded, right
+from tests.support.cases import refuses
 
 BY_COLUMNS = [layout for layout in layouts() if layout.columns]
 BY_NAME = {layout.name for layout in layouts() if not layout.columns}
@@ -65,7 +66,7 @@ def test_each_layout_has_one_name_and_those_without_columns_are_named_by_a_reade
 
 def test_an_entry_is_all_that_a_new_layout_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = [{"riddle": f"Which {n}?", "first": "kite", "second": "ball", "sol": n + 1} for n in range(2)]
-    with refused("no-usual-column"):
+    with refuses("no-usual-column"):
         loaded(tmp_path / "x.jsonl", content)
     package = tmp_path / "reading"
     package.mkdir()

@@ -15,8 +15,7 @@ from robustify.base.texts import folded
 from robustify.items.item import Item
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, describe, load
-from tests.reading.loaders.made import refused
-from tests.support.cases import contents
+from tests.support.cases import contents, refuses
 
 FILES = contents("real_files")
 LAYOUTS, REFUSED = FILES["layouts"], FILES["refused"]
@@ -54,7 +53,7 @@ def test_rows_option_counts_and_digest_are_the_manifests(data: Path, file: str) 
 
 @pytest.mark.parametrize("file", REFUSED)
 def test_what_holds_no_items_is_refused_by_name(data: Path, file: str) -> None:
-    with refused(REFUSED[file]) as refusal:
+    with refuses(REFUSED[file]) as refusal:
         opened(data, file)
     assert str(refusal.value).startswith(Path(file).name)
 

@@ -12,7 +12,6 @@ from string import ascii_uppercase
 from unittest.mock import Mock
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
@@ -25,6 +24,7 @@ from robustify.reading.loaders import FieldMap, Loaded, Source, describe, load, 
 from robustify.reading.loaders.open_file import open_rows
 from tests.reading.loaders import made
 from tests.reading.loaders.made import lines
+from tests.support.cases import refuses
 
 Read = Callable[..., Loaded]
 COLOURS = ["red", "green", "blue", "grey"]
@@ -67,13 +67,10 @@ def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Pat
     rows = [
         {"id": f"q{n}", "question": f"Which {n}?", "choices": choices, "answerKey": "B"} for n in range(3)
     ]
-    table = pa.Table.from_pylist(rows)
-    pq.write_table(table, tmp_path / "a.parquet")
     part = tmp_path / "saved" / "data-00000-of-00001.arrow"
-    part.parent.mkdir()
-    for path, new in ((part, pa.ipc.new_stream), (tmp_path / "file.arrow", pa.ipc.new_file)):
-        with pa.OSFile(str(path), "wb") as out, new(out, table.schema) as writer:
-            writer.write_table(table)
+    made.parquet(tmp_path / "a.parquet", rows)
+    made.arrow(part, rows)
+    made.arrow(tmp_path / "file.arrow", rows, pa.ipc.new_file)
     found = [
         load(Source(path=str(tmp_path / name)), UNGUARDED) for name in ("a.parquet", "saved", "file.arrow")
     ]
@@ -87,7 +84,7 @@ def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path:
         {"question": "q1", "choices": {"A": "x", "B": "y", "C": "z"}, "answer": "C"},
         {"question": "q2", "choices": {"A": "x", "B": "y", "C": None}, "answer": "A"},
     ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    made.parquet(tmp_path / "a.parquet", rows)
     assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet")), UNGUARDED).items] == [3, 2]
 
 
@@ -103,7 +100,7 @@ def test_a_pinned_digest_must_fit(read: Read) -> None:
     rows = [{**LISTED, "answer": 1}]
     digest = hashlib.sha256(lines(rows).encode()).hexdigest()
     assert read(rows, sha256=digest.upper()).sha256 == digest
-    with made.refused("digest-differs") as refusal:
+    with refuses("digest-differs") as refusal:
         read(rows, sha256="0" * 64)
     assert digest in str(refusal.value)
 
@@ -130,13 +127,13 @@ def test_several_files_are_one_benchmark(tmp_path: Path) -> None:
 
 def test_the_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
     good = {**LISTED, "id": "x", "answer": 1}
-    with made.refused("repeated-id") as refusal:
+    with refuses("repeated-id") as refusal:
         many(tmp_path, {name: [{**good, "id": name}, good] for name in ("a.jsonl", "b.jsonl")})
     assert re.findall(r"\w\.jsonl:\d", str(refusal.value)) == ["b.jsonl:2", "a.jsonl:2"]
-    with made.refused("key-out-of-range", "key-out-of-range") as refusal:
+    with refuses("key-out-of-range", "key-out-of-range") as refusal:
         many(tmp_path, {name: [{**good, "answer": 9}] for name in ("a.jsonl", "b.jsonl")})
     assert [line.split(":")[0] for line in refusal.value.lines] == ["a.jsonl", "b.jsonl"]
-    with made.refused("no-file-given"):
+    with refuses("no-file-given"):
         load_many([], UNGUARDED)
 
 
@@ -152,7 +149,7 @@ def test_files_of_one_quiz_count_as_those_of_them_that_show_a_0(tmp_path: Path) 
     assert [item.key for item in loaded.items] == [*keys["a"], *keys["b"], *keys["c"]]
     assert made.note_codes(loaded).count("counted-as-other-files") == 2
     for alone in (("a.jsonl",), ("a.jsonl", "c.jsonl")):
-        with made.refused(*["uncertain-key-base"] * len(alone)):
+        with refuses(*["uncertain-key-base"] * len(alone)):
             many(tmp_path, {name: files[name] for name in alone})
 
 
@@ -264,11 +261,9 @@ def test_a_large_file_gives_the_same_as_a_small_one_whatever_is_read_at_once(
     if isinstance(content, str):
         path.write_text(content, "utf-8")
     elif name.endswith("parquet"):
-        pq.write_table(pa.Table.from_pylist(content), path, row_group_size=40)
+        made.parquet(path, content, row_group_size=40)
     else:
-        table = pa.Table.from_pylist(content)
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table, max_chunksize=40)
+        made.arrow(path, content, max_chunksize=40)
     source = Source(path=str(path), skip_bad=True)
     monkeypatch.setattr("robustify.reading.loaders.assemble._MANY", 0)
     found: list[tuple[object, ...]] = []
@@ -295,5 +290,5 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", 0)
     table, _ = open_rows(str(path), stream=True)
     path.write_text(lines([{**LISTED, "answer": "C"}] * 4), "utf-8")
-    with made.refused("file-changed"):
+    with refuses("file-changed"):
         list(table.rows)

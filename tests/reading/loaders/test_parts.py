@@ -8,16 +8,15 @@ import zipfile
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from robustify.base.errors import installing
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load
-from tests.reading.loaders.made import lines, note_codes, refused, right
+from tests.reading.loaders.made import arrow, lines, note_codes, parquet, right
+from tests.support.cases import refuses
 
 ROWS = [
     {"question": f"Which {n}?", "A": "red", "B": "green", "C": "blue", "answer": "CAB"[n]} for n in range(3)
@@ -55,7 +54,7 @@ def test_the_first_sheet_of_a_workbook_or_another_is_read(tmp_path: Path) -> Non
     assert first.lines == (2, 3, 4)
     assert note_codes(first) == ["several-sheets"]
     assert right(read(path, "Autumn")) == RIGHT[::-1]
-    with refused("no-such-sheet"):
+    with refuses("no-such-sheet"):
         read(path, "Winter")
 
 
@@ -68,7 +67,7 @@ def test_numbers_of_a_sheet_are_read_as_shown_and_dates_are_refused(tmp_path: Pa
     shown = read(workbook(tmp_path / "n.xlsx", {"s": numbers}, {"C2": "0%", "D2": "0.00"}))
     assert [item.choices for item in shown.items] == [("1", "50%", "2.50"), ("3", "4.25", "0.1")]
     dated = [HEADER, ["Which?", date(2026, 1, 2), "x", "y", "A"], ["What?", "u", "v", "w", "B"]]
-    with refused("formatted-cell") as refusal:
+    with refuses("formatted-cell") as refusal:
         read(workbook(tmp_path / "d.xlsx", {"s": dated}))
     assert str(refusal.value).startswith("d.xlsx:2: ")
     assert "2026" not in str(refusal.value)
@@ -91,30 +90,15 @@ def test_a_workbook_without_openpyxl_and_a_broken_one_say_what_to_do(
     path.write_bytes(archive(xl__workbook=b"no XML"))
     with monkeypatch.context() as patched:
         patched.setitem(sys.modules, "openpyxl", None)
-        with refused("openpyxl-missing") as refusal:
+        with refuses("openpyxl-missing") as refusal:
             read(path)
         assert installing("tables") in str(refusal.value)
     pytest.importorskip("openpyxl")
-    with refused("unreadable-workbook"):
+    with refuses("unreadable-workbook"):
         read(path)
     monkeypatch.setattr("robustify.reading.records._MOST_UNPACKED", 3)
-    with refused("workbook-too-large"):
+    with refuses("workbook-too-large"):
         read(path)
-
-
-def parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows), path)
-
-
-def arrow(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_arrow(path, pa.Table.from_pylist(rows))
-
-
-def write_arrow(path: Path, table: pa.Table) -> None:
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
 
 
 @pytest.mark.parametrize("form", ["DatasetDict", "Hub repository", "subsets"])
@@ -135,7 +119,7 @@ def test_splits_of_a_folder_are_named_and_chosen(tmp_path: Path, form: str) -> N
             case _:
                 parquet(tmp_path / f"{split}-00000-of-00001.parquet", rows)
     for split in (None, "dev"):
-        with refused("split-not-chosen") as refusal:
+        with refuses("split-not-chosen") as refusal:
             read(tmp_path, split)
         assert ", ".join(names[form]) in str(refusal.value)
     assert right(read(tmp_path, names[form][1])) == RIGHT
@@ -167,7 +151,7 @@ def test_a_raw_control_character_is_pointed_at_and_the_mend_works(
     text = lines(ROWS) if not indent else f"[{','.join(lines([row]) for row in ROWS)}]"
     path = tmp_path / "it's.json"
     path.write_text(text.replace("green", f"gr\\u00e9{raw}en"))
-    with refused(*["raw-control-character"] * (1 if indent else 3)) as refusal:
+    with refuses(*["raw-control-character"] * (1 if indent else 3)) as refusal:
         read(path)
     said = str(refusal.value)
     assert f"({code}, byte " in said
@@ -199,7 +183,7 @@ def test_the_commands_take_a_sheet_or_a_split(robustify, tmp_path: Path) -> None
 def test_faults_of_a_part_are_errors_of_ours(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text("no JSON")
     (tmp_path / "y.txt").write_text("no JSON")
-    with refused("invalid-json"):
+    with refuses("invalid-json"):
         read(tmp_path)
 
 
@@ -223,8 +207,8 @@ def test_a_number_that_stands_for_a_class_is_read_as_the_name_of_the_class(
         for n in range(12)
     ]
     classed = pa.Table.from_pylist(content).replace_schema_metadata(metadata)
-    pq.write_table(classed, tmp_path / "x.parquet")
-    write_arrow(tmp_path / "x.arrow", classed)
+    parquet(tmp_path / "x.parquet", classed)
+    arrow(tmp_path / "x.arrow", classed)
     for name in ("x.parquet", "x.arrow"):
         assert [item.key for item in read(tmp_path / name).items] == [keys[n % 3] for n in range(12)]
 
@@ -235,7 +219,7 @@ def test_a_second_right_answer_in_parquet_is_set_aside(tmp_path: Path) -> None:
     ]
     rows[1]["answer"], rows[3]["answer"] = ["red 1", "a red one"], []
     parquet(tmp_path / "x.parquet", rows)
-    with refused("several-right-answers", "several-right-answers"):
+    with refuses("several-right-answers", "several-right-answers"):
         read(tmp_path / "x.parquet")
     aside = load(Source(path=str(tmp_path / "x.parquet"), skip_bad=True), UNGUARDED)
     assert [row.line for row in aside.quarantined] == [2, 4]

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from robustify.reading.loaders import Loaded
-from tests.reading.loaders.made import loaded, refused, right
+from tests.reading.loaders.made import loaded, right
+from tests.support.cases import refuses
 
 N = 10_000
 """Records in which the columns are decided."""
@@ -21,7 +22,7 @@ def of(path: Path, skip: bool = False, *later: dict[str, object]) -> Loaded:
 
 def test_a_later_record_without_the_column_of_the_key_is_a_fault_with_its_line(tmp_path: Path) -> None:
     later = [record(N, label="A"), record(N + 1, answer="B")]
-    with refused("missing-field") as refusal:
+    with refuses("missing-field") as refusal:
         of(tmp_path / "q.jsonl", False, *later)
     assert str(refusal.value).startswith(f"q.jsonl:{N + 1}: ")
     found = of(tmp_path / "q.jsonl", True, *later)
