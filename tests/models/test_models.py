@@ -19,7 +19,7 @@ from robustify.models import downloads
 from robustify.models.downloads import locate, pull_model
 from robustify.models.folder import model_info, models_folder
 from robustify.models.names import ENCODER, KNOWN, EmbeddedModel, Hub, Wheel, parse_reference
-from tests.support.coded import cases, coded
+from tests.support.cases import coded, contents
 from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
 
 pytest.importorskip(
@@ -108,7 +108,7 @@ def test_a_reference_is_understood() -> None:
 
 @pytest.mark.parametrize(
     ("reference", "exit_code", "code", "says"),
-    [(name, *case) for name, case in cases("models")["references"].items()],
+    [(name, *case) for name, case in contents("models")["references"].items()],
 )
 def test_a_model_that_is_not_there_is_refused_with_what_there_is(
     reference: str, exit_code: int, code: str, says: str

@@ -79,3 +79,11 @@ def refuses(*codes: str, hidden: str = "\0") -> Iterator[pytest.ExceptionInfo[Ro
         yield error
     assert error.value.codes == codes, str(error.value)
     assert hidden not in str(error.value)
+
+
+@contextmanager
+def coded(exit_code: int, code: str) -> Iterator[Any]:
+    """The block ends with an error of this exit code and this code."""
+    with pytest.raises(RobustifyError) as error:
+        yield error
+    assert (error.value.exit_code, error.value.code) == (exit_code, code), str(error.value)

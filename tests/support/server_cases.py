@@ -17,11 +17,11 @@ from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.protocols import NO_LETTER, Logprob
-from tests.support.coded import cases
+from tests.support.cases import contents
 from tests.support.openai_stub import Manner, Stub, Toy, model, scored, stub
 from tests.support.readers import READERS, Fix, n_probes
 
-CASES = cases("servers")
+CASES = contents("servers")
 KINDS: dict[str, dict[str, Any]] = CASES["kinds"]
 SECRETS = ("secret", "cat", "blue", "green", "passage")
 """Words of the items, which no error repeats."""

@@ -13,7 +13,7 @@ from robustify.models.engines.cache import FILE, Cache, CachedScores
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
 from robustify.models.replies import Replies
-from tests.support.coded import coded
+from tests.support.cases import coded
 from tests.support.model_cache import hf, tiny_llama
 
 A, B = Encoded((1, 2), (3,)), Encoded((1,), (2, 3))

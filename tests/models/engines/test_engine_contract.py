@@ -18,7 +18,7 @@ from robustify.models.engines import open_scorer
 from robustify.models.engines import ray_workers as ray_remote
 from robustify.models.engines.protocols import Logprob, Scorer, Writer
 from robustify.models.engines.settings import HFModel, OpenAIModel, RayModel
-from tests.support.coded import cases
+from tests.support.cases import contents
 from tests.support.fake_ray import FakeRay
 from tests.support.model_cache import tiny_llama
 
@@ -177,7 +177,7 @@ def test_prompts_for_this_machine_stay_on_it_and_others_are_named() -> None:
         return OpenAIModel(name="m", engine="openai", base_url=url).hosts
 
     assert HFModel(name="m").hosts == ()
-    for local in cases("models")["addresses"]["of this machine"]:
+    for local in contents("models")["addresses"]["of this machine"]:
         assert hosts(f"http://{local}/v1") == ()
-    for name in cases("models")["addresses"]["of others"]:
+    for name in contents("models")["addresses"]["of others"]:
         assert hosts(f"https://{name}:8000/v1") == (f"https://{name}:8000/v1",)

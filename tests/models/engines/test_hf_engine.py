@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from robustify.items.views import Request
-from tests.support.coded import coded
+from tests.support.cases import coded
 from tests.support.model_cache import hf, tiny_bloom, tiny_gemma, tiny_llama, tiny_mamba
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")

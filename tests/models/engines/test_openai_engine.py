@@ -27,12 +27,12 @@ from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens
 from robustify.models.engines.settings import RayModel
 from robustify.pipeline import steps
 from robustify.runs.run import write_items
-from tests.support.coded import cases, coded
+from tests.support.cases import coded, contents
 from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
 from tests.support.server_cases import MIXED, REQUESTS, reference
 
 MANY = REQUESTS["texts"]
-CASES = cases("models")
+CASES = contents("models")
 KEY = "sk-4f0e-hidden-9a7"
 
 

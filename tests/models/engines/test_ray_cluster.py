@@ -12,7 +12,7 @@ import pytest
 from robustify.models.engines.ray_workers import cluster
 from robustify.models.engines.settings import RayModel
 from robustify.runs.run import write_items
-from tests.support.coded import coded
+from tests.support.cases import coded
 from tests.support.fake_logs import boxes
 from tests.support.model_cache import tiny_llama
 

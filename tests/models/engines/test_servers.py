@@ -18,7 +18,7 @@ from robustify.models.engines.openai import servers
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.settings import OpenAIModel
 from robustify.pipeline.config import parse
-from tests.support.coded import coded
+from tests.support.cases import coded
 from tests.support.openai_stub import Stub, Toy, model, scored, stub
 
 KINDS: dict[str, dict[str, Any]] = {
