@@ -7,18 +7,23 @@ one. `printed`, `scored`, and `requests` change the scores. With `one_list` the 
 a variable, each of which gives a case. In texts, $stem, $options, and so on are those of the item.
 
 `expect` names what must come of it. Without `error` and `faults`, there must be none. `notes` are codes that must be there,
-`no_notes` codes that must not, and `counts` the last number in the note with a code.
+`no_notes` codes that must not, and `counts` the last number in the note with a code. With `data` the log is matched with
+items of a file.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from robustify.base.errors import RobustifyError, notice_code
 from robustify.items.item import Item
+from robustify.reading.guard import UNGUARDED
+from robustify.reading.loaders import Loaded, Source, load
 from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
+from robustify.runs.run import write_items
 from tests.support.cases import contents, filled_in
 from tests.support.fake_archives import eee_row
 from tests.support.fake_logs import (
@@ -139,6 +144,15 @@ def write_log(case: Case, folder: Path) -> Path:
     return jsonl(path, rows)
 
 
+def _data(told: Case, folder: Path) -> Loaded:
+    """The items with which a log is matched, read from their file."""
+    changes = [told.get("change", {}).get(number, {}) for number in range(1, told["boxes"][0] + 1)]
+    items = [replace(item, **more) for item, more in zip(boxes(*told["boxes"]), changes, strict=True)]
+    items += [Item(**row) for row in told.get("add", [])]
+    write_items(folder / "data.jsonl", items)
+    return load(Source(path=str(folder / "data.jsonl")), UNGUARDED)
+
+
 class Outcome:
     """What the readers make of the log of a case."""
 
@@ -149,7 +163,8 @@ class Outcome:
             options = LogOptions(columns=mapping(case.get("map", ())), **case.get("options", {}))
             self.log = read_log(write_log(case, folder), options)
             self.notes = [*self.log.notes]
-            gathered = gather([self.log], None)
+            bench = _data(case["data"], folder) if "data" in case else None
+            gathered = gather([self.log], bench, skip_bad=options.skip_bad)
         except RobustifyError as error:
             self.words = str(error)
             self.error, self.lines = error.code, [line.partition(": ")[0] for line in error.lines]
@@ -179,6 +194,14 @@ class Outcome:
                 return sorted({item.topic for item in items})
             case "hides":
                 return expected if expected not in self.words else self.words
+            case "n_items" | "left_out" | "groups":
+                return {
+                    "n_items": len(items),
+                    "left_out": self.gathered.left_out,
+                    "groups": self.gathered.groups,
+                }[name]
+            case "set_aside":
+                return {row.line: notice_code(row.reason) for row in self.gathered.set_aside}
             case "notes" | "no_notes":
                 return [code for code in expected if (code in codes) == (name == "notes")]
             case "counts":

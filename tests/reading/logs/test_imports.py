@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Floats
-from robustify.base.errors import DataError, Notice, UsageError, notice_code
+from robustify.base.errors import DataError, Notice, UsageError
 from robustify.items.item import Item
 from robustify.pipeline import steps
 from robustify.pipeline.from_logs import import_logs
@@ -142,28 +142,6 @@ def test_rows_are_matched_by_content_whatever_their_order_and_that_of_their_choi
     assert held.scores.argmax(axis=1).tolist() == [expected[item.id] for item in items]
 
 
-def test_white_space_and_the_case_of_a_stem_do_not_part_an_item_from_itself(
-    tmp_path: Path, items: list[Item], data: Path
-) -> None:
-    items[1] = replace(items[1], stem=f"  {items[1].stem}\n")
-    items[2] = replace(items[2], stem=items[2].stem.upper())
-    merged = merge(tmp_path, items, data)
-    assert merged.items is not None
-    assert len(merged.items) == 8
-    assert numbers(merged.notes)["matched-otherwise"] == 1
-
-
-def test_the_case_of_a_choice_tells_items_apart(tmp_path: Path) -> None:
-    plant = Item("x", "Which genotype is it?", ("RR", "Rr", "rr"), 1)
-    write_items(tmp_path / "data.jsonl", [plant, *boxes(2)])
-    shouted = replace(plant, choices=("RR", "RR", "RR"))
-    rows_ = [lm_eval_row(shouted, 0, [-1.0, -2.0, -3.0]), lm_eval_row(boxes(2)[0], 1, scores_for([0])[0])]
-    log = jsonl(tmp_path / "logs" / "one" / "samples_x.jsonl", rows_)
-    merged = gather([read_log(log, LogOptions())], load(Source(path=str(tmp_path / "data.jsonl")), UNGUARDED))
-    assert [(row.line, notice_code(row.reason)) for row in merged.set_aside] == [(1, "unknown-content")]
-    assert merged.left_out == 2
-
-
 def test_what_matches_no_item_is_listed_by_line_and_counted(
     tmp_path: Path, items: list[Item], data: Path
 ) -> None:
@@ -185,31 +163,6 @@ def test_what_matches_no_item_is_listed_by_line_and_counted(
     assert measured(run.summary, "full", "one")["all"]["n"] == 7
     for path in run.folder.rglob("*"):
         assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
-
-
-def test_a_log_of_another_data_set_is_refused(tmp_path: Path, data: Path) -> None:
-    others = [replace(i, stem=f"{SECRET} {n}") for n, i in enumerate(boxes(4))]
-    with refuses("other-data-set") as error:
-        import_one(tmp_path, others, [0, 0, 0, 0], data)
-    assert SECRET not in str(error.value)
-    assert not (tmp_path / "out").exists()
-
-
-def test_rows_with_the_id_but_not_the_content_of_an_item_are_not_joined(tmp_path: Path, data: Path) -> None:
-    others = [replace(i, stem=f"Another {n}") for n, i in enumerate(boxes(4))]
-    mixed = [inspect_sample(i, "A") for i in (*others, boxes(5)[4])]
-    (tmp_path / "a.json").write_text(json.dumps(inspect_tree(mixed)))
-    merged = gather([read_log(tmp_path / "a.json", LogOptions())], load(Source(path=str(data)), UNGUARDED))
-    assert codes(row.reason for row in merged.set_aside) == ["other-content"] * 4
-
-
-def test_another_key_in_the_data_is_counted_and_the_data_s_own_is_taken(
-    tmp_path: Path, items: list[Item], data: Path
-) -> None:
-    write_items(data, [replace(items[0], key=3), *items[1:]])
-    merged = merge(tmp_path, items, data)
-    assert numbers(merged.notes) == {"other-keys": 1}
-    assert merged.answers.table["correct"].to_pylist()[:2] == [0.0, 1.0]
 
 
 def test_two_logs_that_disagree_on_a_key_keep_the_first(tmp_path: Path, items: list[Item]) -> None:

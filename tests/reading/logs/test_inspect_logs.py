@@ -13,7 +13,7 @@ from robustify.pipeline.from_logs import import_logs
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import Log, LogOptions, LogPath, gather, read_log
 from robustify.wings import GUARD
-from tests.support.cases import codes, refuses
+from tests.support.cases import refuses
 from tests.support.fake_logs import boxes, inspect_sample, inspect_tree
 
 
@@ -57,17 +57,6 @@ def test_of_several_epochs_the_first_counts_and_it_is_said(
     log = log_of(tmp_path / "a.json", inspect_tree(samples))
     assert [r["pick"] for r in rows_of(log)] == [1, 1, 1]
     assert [re.findall(r"\d+", note) for note in log.notes if note.code == "later-epochs"] == [["3"]]
-
-
-def test_a_choices_only_task_is_matched_by_its_choices_alone(tmp_path: Path) -> None:
-    items = boxes(4)
-    samples = [inspect_sample(i, "B") | {"input": "Which is the most likely answer?"} for i in items]
-    log = log_of(tmp_path / "a.json", inspect_tree(samples))
-    assert "same-question" in codes(log.notes)
-    log = log_of(tmp_path / "a.json", inspect_tree(samples), view="choices_only")
-    found = gather([log], bench(items))
-    assert [r["item"] for r in found.answers.table.to_pylist()] == [i.id for i in items]
-    assert "matched-otherwise" in codes(found.notes)
 
 
 def test_an_import_without_blind_answers_says_what_is_missing_and_what_to_do(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.log_cases import Case, log_cases, missed
 
-CASES = [case for name in ("logs/pick_tables", "logs/harnesses") for case in log_cases(name)]
+CASES = [case for name in ("logs/pick_tables", "logs/harnesses", "logs/matching") for case in log_cases(name)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

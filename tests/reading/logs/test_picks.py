@@ -2,19 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from robustify.base.errors import DataError
-from robustify.reading.guard import UNGUARDED
-from robustify.reading.loaders import Loaded, Source, load
-from robustify.reading.logs import Log, LogOptions, gather, mapping, read_log
-from robustify.reading.logs.gathered import rotation_groups
+from robustify.reading.logs import LogOptions, gather, mapping, read_log
 from robustify.reading.logs.pick_rules import RULES, Profile, decide
 from robustify.reading.vocabulary import NAMES
-from robustify.runs.run import write_items
 from tests.support.fake_logs import boxes, sheet
 
 DRESSED = {
@@ -41,38 +35,6 @@ def test_an_answer_counts_in_whatever_words_it_names_one_choice(
     }
 
 
-MIXED = [*boxes(3, 2), *(replace(item, id=f"c{item.id}", stem=f"Or {item.stem}") for item in boxes(3, 5))]
-
-
-def by_id(path: Path, **changed: object) -> Log:
-    rows = [{"model": "m", "id": item.id, "pick": "ABCDE"[item.key], **changed} for item in MIXED]
-    return read_log(sheet(path, rows), LogOptions(view="full", keyed=True))
-
-
-def bench(tmp_path: Path) -> Loaded:
-    write_items(tmp_path / "items.jsonl", MIXED)
-    return load(Source(path=str(tmp_path / "items.jsonl")), UNGUARDED)
-
-
-def test_rows_with_ids_need_no_number_of_choices_where_the_items_are_given(tmp_path: Path) -> None:
-    gathered = gather([by_id(tmp_path / "a.csv")], bench(tmp_path))
-    assert gathered.answers.block("full", "m").correct.tolist() == [1.0] * 6
-    assert not gathered.set_aside
-    # A letter beyond an item's own choices names none of them.
-    gathered = gather([by_id(tmp_path / "b.csv", pick="C")], bench(tmp_path))
-    assert gathered.answers.block("full", "m").pick.tolist() == [-1] * 3 + [2] * 3
-
-
-def test_a_key_that_contradicts_the_item_of_its_id_is_refused_by_line(tmp_path: Path) -> None:
-    log = by_id(tmp_path / "a.csv", key="A")
-    with pytest.raises(DataError) as error:
-        gather([log], bench(tmp_path))
-    wrong = [n for n, item in enumerate(MIXED, start=2) if item.key]
-    assert [line.split(": ")[0] for line in error.value.lines] == [f"a.csv:{n}" for n in wrong]
-    assert {*error.value.codes} == {"other-item"}
-    assert [row.line for row in gather([log], bench(tmp_path), skip_bad=True).set_aside] == wrong
-
-
 def test_probabilities_become_logarithms(tmp_path: Path) -> None:
     rows = [
         {"q": item.stem, "a": item.choices[0], "b": item.choices[1], "x_pA": 0.9, "x_pB": 0.1, "x_picked": "A",
@@ -93,23 +55,3 @@ def test_every_rule_of_a_table_has_a_name_and_a_reason_and_can_decide() -> None:
     profile = Profile("a", ("alpha_pick", "beta_pick", "key", "A", "B", "who"), ({"who": {"id": 1}},))
     because = {"choices": "one column each", "id": "mapped", "key": "usual name", "pick": "per model"}
     assert decide(profile, {"id": "who.id"}).because == because
-
-
-@pytest.mark.parametrize(
-    ("names", "bases"),
-    [
-        (["0", "1", "1000000", "1000001", "2000000"],
-         {"0": "0", "1000000": "0", "2000000": "0", "1": "1", "1000001": "1"}),
-        (["q1_rot0", "q1_rot1", "q2_rot0"], {"q1_rot0": "q1", "q1_rot1": "q1"}),
-        (["a-perm1", "a-perm2"], {"a-perm1": "a", "a-perm2": "a"}),
-        (["q1-01", "q1-02", "order-1", "border1"], {}),
-        (["5", "1000007", "2000009"], {}),
-    ],
-)  # fmt: skip
-def test_ids_of_rotated_copies_are_one_group(tmp_path: Path, names: list[str], bases: dict[str, str]) -> None:
-    assert rotation_groups(names) == bases
-    rows = [
-        {"model": "m", "view": "full", "item": name, "key": "AB"[at % 2], "pick": "A"}
-        for at, name in enumerate(names)
-    ]
-    assert gather([read_log(sheet(tmp_path / "a.csv", rows), LogOptions())], None).groups == bases
