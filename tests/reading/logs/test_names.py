@@ -4,7 +4,6 @@ import ast
 import copy
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -203,14 +202,3 @@ def test_what_is_no_name_is_counted_and_not_listed() -> None:
     assert path_name("My Runs|5") == "My-Runs-5"
     with refuses("invalid-model-name"):
         checked_model_name("one two three four five six seven eight nine")
-
-
-def test_topics_that_are_no_names_are_left_out_and_it_is_noted(tmp_path: Path) -> None:
-    items = [replace(item, topic=f"{item.stem}") for item in secret_items()]
-    rows = [
-        lm_eval_row(item, at, scores)
-        for at, (item, scores) in enumerate(zip(items, scores_for(PICKS), strict=True))
-    ]
-    (log,) = read_logs([LogPath(jsonl(tmp_path / "one" / "samples_boxes.jsonl", rows))], LogOptions())
-    assert {reply.item.topic for reply in log.replies} == {""}
-    assert [note.rpartition(": ")[2] for note in log.notes if note.code == "dropped-topics"] == [str(N)]
