@@ -128,21 +128,28 @@ def inspect_tree(
     )
 
 
+def lighteval_row(item: Item, at: int, scores: Sequence[float], *, letters: bool) -> dict[str, Any]:
+    """A row of lighteval's details."""
+    values = list(scores)
+    lines = "".join(f"{'ABCDE'[j]}. {c}\n" for j, c in enumerate(item.choices)) if letters else ""
+    said = [f" {'ABCDE'[j]}" if letters else f" {c}" for j, c in enumerate(item.choices)]
+    return shape(
+        "lighteval_row", stem=item.stem, lines=lines, said=said, key=item.key, at=str(at), values=values,
+        acc=float(values.index(max(values)) == item.key), greedy=[False] * item.k,
+        unconditioned=None if letters else [-4.0 - j for j in range(item.k)],
+    )  # fmt: skip
+
+
+def parquet(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(list(rows)), path)
+    return path
+
+
 def lighteval_parquet(
     path: Path, items: Sequence[Item], scores: Sequence[Sequence[float]], *, letters: bool
 ) -> Path:
     """lighteval's details; its rows stand in no particular order."""
-    rows = []
-    for at, (item, values) in enumerate(zip(items, map(list, scores), strict=True)):
-        lines = "".join(f"{'ABCDE'[j]}. {c}\n" for j, c in enumerate(item.choices)) if letters else ""
-        said = [f" {'ABCDE'[j]}" if letters else f" {c}" for j, c in enumerate(item.choices)]
-        rows.append(
-            shape(
-                "lighteval_row", stem=item.stem, lines=lines, said=said, key=item.key, at=str(at), values=list(values),
-                acc=float(values.index(max(values)) == item.key), greedy=[False] * item.k,
-                unconditioned=None if letters else [-4.0 - j for j in range(item.k)],
-            )
-        )  # fmt: skip
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows[::-1]), path)
-    return path
+    pairs = enumerate(zip(items, scores, strict=True))
+    rows = [lighteval_row(item, at, values, letters=letters) for at, (item, values) in pairs]
+    return parquet(path, rows[::-1])

@@ -1,10 +1,10 @@
 """Cases of logs: their contents, or a recipe for the rows of a harness, and what the readers make of them.
 
-`contents` is the text of `file`, and `rows` are its JSON lines. A recipe is `harness` with `boxes` (number of items and of
-options), and `picks`, `scores`, or `replies` in the order of the items. `with` are arguments of the maker. `set` has
-values by dotted path for all rows, and `set_in` for one row by its number, where `*` is every member and `$drop` removes
-one. `printed`, `scored`, and `requests` change the scores. With `one_list` the rows are one JSON list. `for` has values of
-a variable, each of which gives a case. In texts, $stem, $options, and so on are those of the item.
+`contents` is the text of `file`, and `rows` are its JSON lines, or those of Parquet. A recipe is `harness` with `boxes`
+(number of items and of options), and `picks`, `scores`, or `replies` in the order of the items. `with` are arguments of the
+maker. `set` has values by dotted path for all rows, and `set_in` for one row by its number, where `*` is every member and
+`$drop` removes one. `printed`, `scored`, and `requests` change the scores. With `one_list` the rows are one JSON list.
+`for` has values of a variable, each of which gives a case. In texts, $stem, $options, and so on are those of the item.
 
 `expect` names what must come of it. Without `error` and `faults`, there must be none. `notes` are codes that must be there,
 `no_notes` codes that must not, and `counts` the last number in the note with a code. With `data` the log is matched with
@@ -31,8 +31,9 @@ from tests.support.fake_logs import (
     inspect_sample,
     inspect_tree,
     jsonl,
-    lighteval_parquet,
+    lighteval_row,
     lm_eval_row,
+    parquet,
     results,
     scores_for,
     written_row,
@@ -101,6 +102,8 @@ def _row(case: Case, item: Item, at: int, reply: Any) -> dict[str, Any]:
             return lm_eval_row(item, at, reply, **more)
         case "inspect":
             return inspect_sample(item, reply, **more)
+        case "lighteval":
+            return lighteval_row(item, at, reply, **more)
         case "every-eval-ever":
             return eee_row(item, "m", reply, **more)
         case _:
@@ -115,11 +118,9 @@ def write_log(case: Case, folder: Path) -> Path:
         path.write_text(case["contents"], encoding="utf-8")
         return path
     if "rows" in case:
-        return jsonl(path, case["rows"])
+        return (parquet if path.suffix == ".parquet" else jsonl)(path, case["rows"])
     items = boxes(*case.get("boxes", [6]))
     replies = case.get("replies") or case.get("scores") or scores_for(case["picks"])
-    if case["harness"] == "lighteval":
-        return lighteval_parquet(folder / "details.parquet", items, replies, **case["with"])
     pairs = [
         (_names(item, at), _row(case, item, at, replies[at % len(replies)])) for at, item in enumerate(items)
     ]
@@ -138,6 +139,8 @@ def write_log(case: Case, folder: Path) -> Path:
             _put(tree, place, value)
         path.write_text(json.dumps(tree))
         return path
+    if case["harness"] == "lighteval":
+        return parquet(folder / case.get("file", "details.parquet"), rows[::-1])
     if case.get("one_list"):
         path.write_text(json.dumps(rows, indent=2))
         return path

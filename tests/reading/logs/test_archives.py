@@ -1,16 +1,11 @@
 """Archives and lighteval come out as other logs do: the same items, picks, and refusals. A new format is one reader."""
 
 import json
-import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from pyarrow import Table, parquet
 
-from robustify.items.item import Item
-from robustify.reading.guard import UNGUARDED
-from robustify.reading.loaders import Source, load_many
 from robustify.reading.logs import (
     READERS,
     Gathered,
@@ -25,7 +20,7 @@ from robustify.reading.logs import (
 from robustify.reading.logs.log import LoggedItem, LogReply, path_name
 from robustify.runs.run import open_run, write_items
 from robustify.wings import GUARD
-from tests.support.cases import codes, refuses
+from tests.support.cases import codes
 from tests.support.command import invoked
 from tests.support.fake_archives import ARCHIVES, after_examples, eee_row, opencompass, openeval, prompt
 from tests.support.fake_logs import (
@@ -35,7 +30,6 @@ from tests.support.fake_logs import (
     jsonl,
     lighteval_parquet,
     lm_eval_row,
-    scores_for,
 )
 
 REPLIES = {
@@ -102,20 +96,6 @@ def test_five_models_of_an_archive_are_analyzed_by_item(tmp_path: Path) -> None:
     assert open_run(tmp_path / "run", GUARD).summary.item_analysis is not None
 
 
-@formats
-def test_another_set_and_a_second_copy_are_refused(tmp_path: Path, kind: str) -> None:
-    others = [Item(f"h{i}", f"Who lives in house {i}?", ("Ada", "Bo"), i % 2) for i in range(6)]
-    write_items(tmp_path / "other.jsonl", others)
-    (path, *_) = ARCHIVES[kind](tmp_path, boxes(), {"alpha": REPLIES["alpha"]})
-    bench = load_many([Source(path=str(tmp_path / "other.jsonl"))], UNGUARDED)
-    with refuses("other-data-set"):
-        gather([read_log(path, LogOptions())], bench)
-    copy = tmp_path / "copy.json"
-    copy.write_bytes(path.read_bytes())
-    with refuses("repeated-rows"):
-        gather([read_log(log, LogOptions(model="alpha")) for log in (path, copy)], None)
-
-
 def test_metrics_and_trials_of_one_reply_count_once(tmp_path: Path) -> None:
     rows = [eee_row(item, "owner/name", "B") for item in boxes()]
     path = jsonl(tmp_path / "x_samples.jsonl", [row for row in rows for _ in range(3)])
@@ -163,15 +143,6 @@ def test_what_other_converters_write_is_read_too(tmp_path: Path) -> None:
         assert found.answers.table["pick"].to_pylist() == [1] * 6, name
 
 
-def test_several_evaluations_in_a_file_are_topics(tmp_path: Path) -> None:
-    rows = [
-        {**eee_row(item, "m", "A"), "evaluation_name": name}
-        for name, items in (("low", boxes(12)[:6]), ("high", boxes(12)[6:])) for item in items
-    ]  # fmt: skip
-    _, found = read([jsonl(tmp_path / "x_samples.jsonl", rows)])
-    assert sorted(found.topics.values()) == ["high"] * 6 + ["low"] * 6
-
-
 def test_perplexities_of_opencompass_count_as_its_own_prediction(tmp_path: Path) -> None:
     (path,) = opencompass(tmp_path, boxes(), {"alpha": ["C"] * 6})
     rows = json.loads(path.read_text())
@@ -182,75 +153,6 @@ def test_perplexities_of_opencompass_count_as_its_own_prediction(tmp_path: Path)
     _, found = read([path])
     assert found.answers.table["pick"].to_pylist() == [2] * 6
     assert [i.choices for i in found.items or ()] == [i.choices for i in boxes()]
-
-
-LIGHTEVAL_PICKS = [0, 1, 1, 3, 2, 2]
-FOLDER = Path("details") / "owner" / "name" / "2026-05-05T10-00-00.000000"
-NAME = "details_community|boxes|0_2026-05-05T10-00-00.000000.parquet"
-
-
-@pytest.mark.parametrize("letters", [True, False])
-def test_picks_and_scores_are_those_of_the_log(tmp_path: Path, letters: bool) -> None:
-    items = boxes(12)
-    picks = LIGHTEVAL_PICKS * 2
-    path = lighteval_parquet(tmp_path / FOLDER / NAME, items, scores_for(picks), letters=letters)
-    log = read_log(path, LogOptions())
-    assert {r.model for r in log.replies} == {"owner/name"}
-    found = gather([log], None)
-    # Its rows were written backwards; the items stand in the order of their numbers, 10 after 9.
-    assert [(i.stem, i.choices, i.key) for i in found.items or ()] == [
-        (i.stem, i.choices, i.key) for i in items
-    ]
-    block = found.answers.block("full" if letters else "cloze", "owner/name")
-    assert block.scores.tolist() == scores_for(picks)
-    if letters:
-        assert block.pick.tolist() == picks
-    else:
-        alone = found.answers.block("choices_only_text", "owner/name")
-        assert alone.scores.tolist() == [[-4.0, -5.0, -6.0, -7.0]] * 12
-
-
-def lettered(tmp_path: Path, prompt: str, labels: list[str]) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Return the options, and the reasons of unreadable rows, of details whose prompts have this form."""
-    scored = [f" {label}" for label in labels]
-    rows = [
-        {
-            "doc": {"query": prompt.format(at), "choices": scored, "gold_index": [1], "id": str(at)},
-            "model_response": {"logprobs": [-1.0 - j for j in range(len(labels))]},
-        }
-        for at in range(3)
-    ]  # fmt: skip
-    parquet.write_table(Table.from_pylist(rows), tmp_path / NAME)
-    log = read_log(tmp_path / NAME, LogOptions())
-    assert {reply.view for reply in log.replies} <= {"full"}
-    return [reply.item.choices for reply in log.replies], [fault.reason for fault in log.faults]
-
-
-COLOURS = [(f"red {at}", f"green {at}", f"blue {at}") for at in range(3)]
-
-
-ASKED, LINES = "Question: Which colour {0}?\n", "A: red {0}\nB: green {0}\nC: blue {0}"
-
-
-@pytest.mark.parametrize("dress", ["{}: ", "({}) ", "{}) ", "{}、", "- {}: "])
-def test_options_may_be_labelled_in_any_dress(tmp_path: Path, dress: str) -> None:
-    shown = re.sub(r"^([ABC]): ", lambda mark: dress.format(mark[1]), LINES, flags=re.MULTILINE)
-    for cue in ("Answer:", "\nAnswer:", "\nReply with one letter.\nAnswer:", "Answer with A, B, or C:"):
-        assert lettered(tmp_path, f"{ASKED}{shown}\n{cue}", list("ABC")) == (COLOURS, [])
-
-
-def test_only_the_last_options_of_a_prompt_count_and_each_may_have_several_lines(tmp_path: Path) -> None:
-    example = "Question: Which one?\nA. one\nB. two\nC. three\nAnswer: B\n\n"
-    assert lettered(tmp_path, f"{example}{ASKED}{LINES}\nAnswer:", list("ABC")) == (COLOURS, [])
-    longer = [tuple(f"{text}\nand more" for text in texts) for texts in COLOURS]
-    more = re.sub("$", "\nand more", LINES, flags=re.MULTILINE)
-    assert lettered(tmp_path, f"{ASKED}{more}\nAnswer:", list("ABC")) == (longer, [])
-    uneven = LINES.replace("\nC", "\nand more\nC")
-    choices, _ = lettered(tmp_path, f"{ASKED}{uneven}\nAnswer:", list("ABC"))
-    assert choices == [(texts[0], f"{texts[1]}\nand more", texts[2]) for texts in COLOURS]
-    for unclear in (f"{uneven}\nSay which.", "Answer:"):
-        _, reasons = lettered(tmp_path, ASKED + unclear, list("ABC"))
-        assert codes(reasons) == ["unlisted-options"] * 3
 
 
 def recognizes(file: LogFile) -> bool:

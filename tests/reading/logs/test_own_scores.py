@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyarrow import Table, parquet
 
 from robustify.items.item import Item
 from robustify.reading.logs import Log, LogOptions, gather, read_log
@@ -18,7 +17,6 @@ from tests.support.fake_logs import (
     inspect_sample,
     inspect_tree,
     jsonl,
-    lighteval_parquet,
     lm_eval_row,
     results,
     scores_for,
@@ -168,14 +166,3 @@ def test_a_log_that_contradicts_its_key_is_refused(
     lenient = name == "exact_match" and kind in ("letters", "texts")
     assert [fault.line for fault in log.faults] == [1, 2, 3] + [8] * (not lenient)
     assert {*codes(fault.reason for fault in log.faults)} == {"contradicted-key"}
-
-
-@pytest.mark.parametrize("letters", [True, False])
-def test_lighteval_details_that_contradict_their_key_are_refused(tmp_path: Path, letters: bool) -> None:
-    path = lighteval_parquet(tmp_path / "d.parquet", boxes(), scores_for([0, 1, 2, 3, 0, 1]), letters=letters)
-    assert not read_log(path, LogOptions()).faults
-    rows = parquet.read_table(path).to_pylist()
-    for row in rows:
-        row["doc"]["gold_index"] = (row["doc"]["gold_index"] + 1) % 4
-    parquet.write_table(Table.from_pylist(rows), path)
-    assert len(read_log(path, LogOptions()).faults) == 6
