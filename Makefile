@@ -91,7 +91,7 @@ dist: $(VENV)/.dev ## build a wheel twice and install it by hashes on every loca
 shots: $(VENV)/.dev ## take the screenshots of the README (requires chromium); writes docs/img
 	$(BIN)/python -m tools.shots
 
-slides: $(VENV)/.run ## make ten slides from docs/slides.typ and results; writes runs/talk/slides.pdf
+slides: $(VENV)/.run ## make ten slides from docs/slides.typ and results; writes docs/slides.pdf and runs/talk/slides.pdf
 	$(PIP) 'typst>=0.13'
 	$(BIN)/python -m tools.slides
 

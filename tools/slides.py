@@ -1,12 +1,14 @@
 """Write the talk as a PDF of ten slides, with text from docs/slides.typ and figures from results/.
 
-Usage: `python -m tools.slides [-o FILE] [--png FOLDER]`. `--png` also writes every page as an image. Requires the typst
-compiler (`pip install typst`).
+Usage: `python -m tools.slides [-o FILE] [--png FOLDER]`. Without `-o`, the slides are written under two names: the one
+that the README links, and one beside the film. `--png` also writes every page as an image. Requires the typst compiler
+(`pip install typst`).
 """
 
 import argparse
 import importlib
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from tools.planted import CLEAN, by_rule
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "slides.typ"
-OUT = ROOT / "runs" / "talk" / "slides.pdf"
+NAMES = (ROOT / "docs" / "slides.pdf", ROOT / "runs" / "talk" / "slides.pdf")
 ATLAS = ROOT / "results" / "atlas" / "index.json"
 
 
@@ -62,15 +64,22 @@ def built(out: Path, pictures: Path | None = None) -> Path:
 def main(arguments: list[str]) -> int:
     """Write the slides and print their path."""
     parser = argparse.ArgumentParser(prog="python -m tools.slides", description=__doc__)
-    parser.add_argument("-o", dest="out", type=Path, default=OUT)
+    parser.add_argument(
+        "-o", dest="out", type=Path, action="append", help="write only this file (repeatable)"
+    )
     parser.add_argument("--png", type=Path, help="also write every page as an image to this folder")
     given = parser.parse_args(arguments)
+    first, *others = given.out or NAMES
     try:
-        out = built(given.out, given.png)
+        built(first, given.png)
     except RobustifyError as error:
         print("\n".join(error.lines), file=sys.stderr)
         return error.exit_code
-    print(f"slides: {out} ({out.stat().st_size / 1000:.0f} kB)")
+    for out in others:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(first, out)
+    for out in (first, *others):
+        print(f"slides: {out} ({out.stat().st_size / 1000:.0f} kB)")
     return 0
 
 
