@@ -15,10 +15,10 @@ import yaml
 
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.items.item import Item
-from robustify.models.asking import Asking, plan
+from robustify.models.asking import Asking, Planned, plan
 from robustify.runs.run import Run, write_items
 from tests.export.test_inspect import asked, needs_inspect
-from tests.export.test_lm_eval import HAS_LM_EVAL, LM_EVAL
+from tests.export.test_lm_eval import LM_EVAL, needs_lm_eval
 from tests.support.command import invoked
 
 ITEMS = (
@@ -54,32 +54,19 @@ def asked_by(folder: Path, tree: Mapping[str, Any]) -> list[tuple[str, tuple[str
 def test_each_prompt_of_the_screen_is_asked_once_and_no_other(items: Path, tmp_path: Path) -> None:
     done = invoked("export", "lm-eval", items, "--blind", "-o", tmp_path / "tasks")
     assert done.exception is None
-    trees = [yaml.safe_load(_plain(path)) for path in sorted((tmp_path / "tasks").glob("*.yaml"))]
-    assert [tree["task"] for tree in trees] == [
-        *(f"quiz_blind_letters_{turn}" for turn in range(5)),
-        "quiz_blind_texts",
-    ]
+    texts = [path.read_text("utf-8") for path in sorted((tmp_path / "tasks").glob("*.yaml"))]
+    trees = [yaml.safe_load(text.replace("!function ", "")) for text in texts]
+    turns = [f"letters_{turn}" for turn in range(5)]
+    assert [tree["task"] for tree in trees] == [f"quiz_blind_{name}" for name in (*turns, "texts")]
     theirs = sorted(one for tree in trees for one in asked_by(tmp_path / "tasks", tree))
+
+    def asked(p: Planned) -> tuple[str, tuple[str, ...], int]:
+        right = p.order.index(p.item.key) if p.template.by_letter else p.item.key
+        return p.requests[0].context, tuple(r.continuation for r in p.requests), right
+
     planned = plan(ITEMS, Asking(views=("choices_only", "choices_only_text")))
-    ours = sorted(
-        (
-            p.requests[0].context,
-            tuple(r.continuation for r in p.requests),
-            _right(p.item, p.order, p.template.by_letter),
-        )
-        for p in planned
-        if p.requests
-    )
-    assert theirs == ours
+    assert theirs == sorted(asked(p) for p in planned if p.requests)
     assert not any(word in prompt for prompt, *_ in theirs for word in ("planet", "spider", "liquid"))
-
-
-def _right(item: Item, order: tuple[int, ...], by_letter: bool) -> int:
-    return order.index(item.key) if by_letter else item.key
-
-
-def _plain(path: Path) -> str:
-    return path.read_text("utf-8").replace("!function ", "")
 
 
 def test_a_run_is_exported_as_before_and_blind_only_if_asked(run: Run, items: Path, tmp_path: Path) -> None:
@@ -88,15 +75,10 @@ def test_a_run_is_exported_as_before_and_blind_only_if_asked(run: Run, items: Pa
     assert invoked("export", "lm-eval", run.folder, "--blind", "-o", tmp_path / "blind").exception is None
     data = pq.read_table(next((tmp_path / "blind").glob("*_blind_letters_0.parquet")))
     assert set(data["id"].to_pylist()) == {item.id for item in run.items or ()}
-    done = invoked("export", "lm-eval", items, "-o", tmp_path / "none")
-    assert isinstance(done.exception, UsageError)
+    # A name of a sensitive set is refused, too, and nothing is written.
+    for words, error in (([items], UsageError), (["lm-eval:wmdp_bio", "--blind"], AuthorisationError)):
+        assert isinstance(invoked("export", "lm-eval", *words, "-o", tmp_path / "none").exception, error)
     assert not (tmp_path / "none").exists()
-
-
-def test_a_name_of_a_sensitive_set_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    done = invoked("export", "lm-eval", "lm-eval:wmdp_bio", "--blind", "-o", tmp_path / "tasks")
-    assert isinstance(done.exception, AuthorisationError)
-    assert not (tmp_path / "tasks").exists()
 
 
 def test_inspect_asks_the_rotations_of_the_same_orders(items: Path, tmp_path: Path) -> None:
@@ -125,24 +107,26 @@ def test_a_folder_of_inspect_logs_of_all_rotations_comes_back_as_what_the_model_
     assert {(r["item"], tuple(r["order"])) for r in rows} == {(p.item.id, p.order) for p in planned}
 
 
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+@needs_lm_eval
 def test_lm_eval_starts_in_any_folder_and_a_folder_of_its_logs_is_one_import(
     items: Path, tmp_path: Path
 ) -> None:
     invoked("export", "lm-eval", items, "--blind", "-o", tmp_path / "tasks")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tasks").rename(tmp_path / "moved")
-    subprocess.run(
-        [
-            *(LM_EVAL, "-m", "lm_eval", "run", "--include_path", str(tmp_path / "moved")),
-            *("--tasks", "quiz_blind", "--model", "dummy", "--log_samples", "--output_path", "logs"),
-        ],
-        cwd=tmp_path / "elsewhere",
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")},
-        check=True,
-        capture_output=True,
-        timeout=600,
-    )
+    command = [
+        LM_EVAL,
+        "-m",
+        "lm_eval",
+        "run",
+        "--include_path",
+        str(tmp_path / "moved"),
+        "--tasks",
+        "quiz_blind",
+    ]
+    command += ["--model", "dummy", "--log_samples", "--output_path", "logs"]
+    env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    subprocess.run(command, cwd=tmp_path / "elsewhere", env=env, check=True, capture_output=True, timeout=600)
     (tmp_path / "elsewhere" / "logs" / "notes.txt").write_text("a note")
     done = invoked("import", tmp_path / "elsewhere" / "logs", "--data", items, "-o", tmp_path / "run")
     assert done.return_value in (0, 7)

@@ -38,14 +38,8 @@ KEPT = (
 )  # fmt: skip
 FLAGGED = (
     Item("s0", "What is {{ 7 }} times 8? {% raw", ("54", "56", "63"), 1, "numbers"),
-    Item(
-        "s1",
-        "Which bird cannot fly?",
-        ("the 'ostrich'", 'a "sparrow"', "a {{ swift }}", "[a, list]"),
-        0,
-        "animals",
-    ),
-)
+    Item("s1", "Which bird cannot fly?", ("the 'ostrich'", 'a "sparrow"', "a {{ swift }}", "[a, list]"), 0, "animals"),
+)  # fmt: skip
 UNDECIDED = (Item("u0", "Which sea is salt?", ("the Dead Sea", "Lake Geneva", "7"), 0),)
 SPLITS = {"kept": KEPT, "flagged": FLAGGED, "undecided": UNDECIDED, "cloze": (*KEPT, *FLAGGED)}
 VIEW_OF: dict[str, View] = {
@@ -57,6 +51,7 @@ HEADING = Heading("Demo-benign", "set:demo|n:6", "passed")
 # lm-eval is looked for in the Python that ROBUSTIFY_TEST_LM_EVAL_PYTHON names, and in this one.
 LM_EVAL = os.environ.get("ROBUSTIFY_TEST_LM_EVAL_PYTHON") or sys.executable
 HAS_LM_EVAL = sys.executable != LM_EVAL or importlib.util.find_spec("lm_eval") is not None
+needs_lm_eval = pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
 
 
 def tasks_of(
@@ -86,13 +81,11 @@ def typed(kind: str) -> dict[str, list[Item]]:
     return {"kept": items[:4], "flagged": items[4:], "undecided": [], "cloze": items}
 
 
-def items_of(name: str) -> list[Item]:
-    if name == "all":
-        return [*KEPT, *FLAGGED, *UNDECIDED]
-    return list(SPLITS[name.removesuffix("_choices_only")])
+ASKED = {name: SPLITS[name.removesuffix("_choices_only")] for name in VIEW_OF if name != "all"}
+ASKED["all"] = (*KEPT, *FLAGGED, *UNDECIDED)
 
 
-def test_every_split_of_a_run_has_its_task(tmp_path: Path) -> None:
+def test_every_split_of_a_run_that_has_items_has_its_task(tmp_path: Path) -> None:
     tasks = tasks_of(tmp_path)
     assert set(tasks) == set(VIEW_OF)
     names = tasks["all"]["dataset_kwargs"]["data_files"]["test"]
@@ -101,12 +94,9 @@ def test_every_split_of_a_run_has_its_task(tmp_path: Path) -> None:
     ]
     assert all((tmp_path / name).is_file() for name in names)
     assert [m["metric"] for m in tasks["cloze"]["metric_list"]] == ["acc", "acc_norm"]
-
-
-def test_a_split_without_items_has_no_task_and_no_data(tmp_path: Path) -> None:
-    splits = {"kept": KEPT, "flagged": FLAGGED, "undecided": (), "cloze": ()}
-    assert set(tasks_of(tmp_path, splits)) == {"all", "kept", "flagged", "kept_choices_only"}
-    assert len(list(tmp_path.rglob("*.parquet"))) == 2
+    few = tasks_of(tmp_path / "few", {"kept": KEPT, "flagged": FLAGGED, "undecided": (), "cloze": ()})
+    assert set(few) == {"all", "kept", "flagged", "kept_choices_only"}
+    assert len(list((tmp_path / "few").rglob("*.parquet"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -172,12 +162,10 @@ def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_p
     for path in (tmp_path / "tasks").glob("*.yaml"):
         text = path.read_text("utf-8")
         head = [line for line in text.splitlines() if line.startswith("#")]
-        assert f"cd RUN && lm_eval run --include_path tasks --tasks {path.stem} " in text
-        assert any("State of the run: FORCED" in line for line in head)
+        digest = template(VIEW_OF[path.stem.removeprefix("demo_")]).digest
+        assert f" run --include_path tasks --tasks {path.stem} " in text
+        assert all(any(said in line for line in head) for said in ("run: FORCED", f"sha256 {digest}"))
         assert set(yaml.safe_load(text)) & {"run", "all"} == set()
-        assert any(
-            f"sha256 {template(VIEW_OF[path.stem.removeprefix('demo_')]).digest}" in line for line in head
-        )
 
 
 def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None:
@@ -242,14 +230,14 @@ def ours(name: str, items: Sequence[Item]) -> Asked:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+@needs_lm_eval
 @pytest.mark.parametrize("name", sorted(VIEW_OF))
 def test_lm_eval_asks_the_prompts_that_we_ask(dummy: Path, name: str) -> None:
-    assert theirs(dummy, task_name("Demo-benign", name)) == ours(name, items_of(name))
+    assert theirs(dummy, task_name("Demo-benign", name)) == ours(name, ASKED[name])
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+@needs_lm_eval
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
 def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name: str) -> None:
     own_task = task_name("Demo-benign", TEMPLATES[name][0])
@@ -259,7 +247,7 @@ def test_the_templates_for_any_run_ask_what_its_own_tasks_ask(dummy: Path, name:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not HAS_LM_EVAL, reason="lm-eval is not installed")
+@needs_lm_eval
 def test_the_free_task_shows_no_choice_and_undecided_replies_are_not_wrong(dummy: Path) -> None:
     items = {i.id: i for i in made_up()}
     asked = convert_items(made_up()).rows
@@ -282,16 +270,11 @@ def lm_eval(folder: Path, *arguments: str, tasks: Sequence[str] = ("demo_benign_
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_OFFLINE": "1",
         "HF_DATASETS_CACHE": str(folder / ".datasets"),
-        "PYTHONPATH": str(ROOT),
     }
+    env = {**os.environ, **offline, "PYTHONPATH": str(ROOT)}
     command = ["run", "--include_path", "lm_eval_tasks", "--output_path", "out", "--tasks", ",".join(tasks)]
-    done = subprocess.run(
-        [LM_EVAL, "-m", "lm_eval", *command, "--log_samples", *arguments],
-        cwd=folder,
-        env={**os.environ, **offline},
-        capture_output=True,
-        text=True,
-    )
+    command = [LM_EVAL, "-m", "lm_eval", *command, "--log_samples", *arguments]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +15,16 @@ from robustify.composing.pool import typed_plainly
 from robustify.items.item import Item
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
+from tests.support.fake_logs import jsonl
 
 
-def _write(path: Path, items: list[Item]) -> Path:
-    rows = [{"id": i.id, "stem": i.stem, "choices": i.choices, "key": i.key} for i in items]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
+def _write(path: Path, items: list[Item], **more: str) -> Path:
+    fields = ("id", "stem", "choices", "key", "topic")
+    return jsonl(path, [{**{name: getattr(i, name) for name in fields}, **more} for i in items])
+
+
+def _read(path: Path) -> list[Item]:
+    return load(Source(path=str(path)), UNGUARDED).items
 
 
 def _sums(n: int, *, long_key: bool = False) -> list[Item]:
@@ -40,7 +45,7 @@ def _mend(data: Path, out: Path, *more: str) -> tuple[int, str]:
 def test_options_move_with_their_key_and_no_text_changes(tmp_path: Path, name: str) -> None:
     items = _sums(60)
     code, _ = _mend(_write(tmp_path / "sums.jsonl", items), tmp_path / name)
-    back = load(Source(path=str(tmp_path / name)), UNGUARDED).items
+    back = _read(tmp_path / name)
     assert code == 0
     assert [(i.id, i.stem, sorted(i.choices), i.choices[i.key]) for i in back] == [
         (i.id, i.stem, sorted(i.choices), i.choices[i.key]) for i in items
@@ -55,8 +60,8 @@ def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: P
     data = _write(tmp_path / "sums.jsonl", [*items, replace(_sums(1, long_key=True)[0], id="long")])
     code, said = _mend(data, tmp_path / name)
     assert code == 0
-    assert "white space taken off the ends of options: 3 items" in said
-    back = load(Source(path=str(tmp_path / name)), UNGUARDED).items
+    assert re.search("white space .*: 3 items", said)
+    back = _read(tmp_path / name)
     assert [sorted(i.choices) for i in back[:1]] == [["200", "207", "a  b"]]
     assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because of the carry"]
 
@@ -73,7 +78,7 @@ def test_characters_that_look_the_same_become_plain_and_are_counted(
     items = [replace(i, choices=(marked, *odd)) for i in _sums(3)]
     same = Item("same", "Which?", ("a\u00a0b", "c\u00a0d"), 0)
     code, said = _mend(_write(tmp_path / "a.jsonl", [*items, same]), tmp_path / "m.jsonl", "--json")
-    back = load(Source(path=str(tmp_path / "m.jsonl")), UNGUARDED).items
+    back = _read(tmp_path / "m.jsonl")
     assert (code, json.loads(said)["plain"]) == (0, 3)
     assert {i.choices[i.key] for i in back[:3]} == {plain}
     assert odd[1] in back[0].choices
@@ -88,7 +93,7 @@ def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> N
         Item("stem", "Why is option B wrong?", ("Too hot", "Too cold"), 0),
     ]
     code, said = _mend(_write(tmp_path / "a.jsonl", [*_sums(20), *bound]), tmp_path / "m.jsonl", "--json")
-    back = {i.id: i.choices for i in load(Source(path=str(tmp_path / "m.jsonl")), UNGUARDED).items}
+    back = {i.id: i.choices for i in _read(tmp_path / "m.jsonl")}
     assert code == 0
     assert all(back[i.id] == i.choices for i in bound)
     assert [one["item"] for one in json.loads(said)["in_place"]] == ["both", "all", "stem"]
@@ -96,16 +101,7 @@ def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> N
 
 def test_a_csv_that_would_read_otherwise_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
     letters = [Item(f"n{x}", f"Which letter is {x}?", ("B", "C", "A"), 2) for x in range(10)]
-    grouped = tmp_path / "g.jsonl"
-    grouped.write_text(
-        "".join(
-            json.dumps(
-                {"id": i.id, "stem": i.stem, "choices": i.choices, "key": 2, "topic": "", "group": "one"}
-            )
-            + "\n"
-            for i in letters
-        )
-    )
+    grouped = _write(tmp_path / "g.jsonl", letters, group="one")
     out = tmp_path / "m.csv"
     out.write_text("mine")
     code, said = _mend(grouped, out, "--force")
@@ -129,34 +125,23 @@ FORMULAS = ("=1+1", "+1 m", "-1 m", "@SUM(A1)", "'-ing' forms", "''=x", "\uff1d1
 
 def test_no_cell_of_a_csv_begins_like_a_formula_and_all_read_back(tmp_path: Path) -> None:
     items = [
-        Item(
-            f"{'=' if at % 2 else 'i'}{at}",
-            f"{text} or {at}?",
-            (text, f"@{at}", f"no {at}"),
-            at % 3,
-            f"-{at % 2}",
-        )
+        Item(f"{'i='[at % 2]}{at}", f"{text} or {at}?", (text, f"@{at}", f"no {at}"), at % 3, f"-{at % 2}")
         for at, text in enumerate((*FORMULAS, "\tx"))
     ]
-    rows = [{"id": i.id, "stem": i.stem, "choices": i.choices, "key": i.key, "topic": i.topic} for i in items]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _write(tmp_path / "a.jsonl", items)
     for source, out in (("a.jsonl", "m.csv"), ("m.csv", "again.csv")):
         code, said = _mend(tmp_path / source, tmp_path / out)
         assert code == 0, said
         with (tmp_path / out).open(encoding="utf-8", newline="") as file:
             cells = [cell for row in csv.reader(file) for cell in row]
         assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r", "\uff1d")]
-        back = load(Source(path=str(tmp_path / out)), UNGUARDED).items
-        told = [
-            [(i.id, i.stem, sorted(i.choices), i.choices[i.key], i.topic) for i in of] for of in (back, items)
+        back = _read(tmp_path / out)
+        assert [(i.id, i.stem, sorted(i.choices), i.choices[i.key], i.topic) for i in back] == [
+            (i.id, i.stem, sorted(map(bare, i.choices)), bare(i.choices[i.key]), i.topic) for i in items
         ]
-        assert told[0] == [(*one[:2], sorted(map(bare, one[2])), bare(one[3]), one[4]) for one in told[1]]
 
 
 def test_the_quotes_of_other_authors_are_text(tmp_path: Path) -> None:
     rows = "".join(f"Which form has {n} letters?,'-ing' form {n},'=x {n},A\n" for n in range(3))
     (tmp_path / "a.csv").write_text(f"Question,Option A,Option B,Correct Answer\n{rows}")
-    assert load(Source(path=str(tmp_path / "a.csv")), UNGUARDED).items[0].choices == (
-        "'-ing' form 0",
-        "'=x 0",
-    )
+    assert _read(tmp_path / "a.csv")[0].choices == ("'-ing' form 0", "'=x 0")

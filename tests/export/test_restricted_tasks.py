@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from robustify.base.errors import AuthorisationError
 from robustify.restricted.ids import read_split
 from tests.support import restricted_run, restricted_set
+from tests.support.cases import refuses
 
 
 @pytest.mark.oracle
@@ -51,6 +51,6 @@ def test_without_the_key_lm_eval_gets_nothing(restricted: Path, monkeypatch: pyt
     lm_eval_tasks = pytest.importorskip("lm_eval.tasks")
     monkeypatch.chdir(restricted / "out" / "run")
     manager = lm_eval_tasks.TaskManager(include_path="lm_eval_tasks", include_defaults=False)
-    with pytest.raises(AuthorisationError, match="ROBUSTIFY_KEY_FILE is not set"):
+    with refuses("missing-ids-key"):
         manager.load_task_or_group(["mock_kept"])
     assert "ROBUSTIFY_KEY_FILE" not in os.environ

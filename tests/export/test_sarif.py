@@ -10,50 +10,46 @@ from urllib.parse import unquote, urljoin
 
 import pytest
 
-from robustify.base.errors import AuthorisationError, DataError
 from robustify.export.sarif import export_sarif
 from robustify.report.explaining import explained
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD
+from tests.export.test_export_run import labelled
+from tests.support.cases import refuses
 from tests.support.command import invoked
 from tests.support.exported_run import made_up
 
 
-@pytest.fixture(scope="module")
-def tree(run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    path = tmp_path_factory.mktemp("sarif") / "findings.sarif"
-    said = export_sarif(run, path, [run.folder.parent / "items.jsonl"])
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    assert said == [f"{path}: findings {len(found['runs'][0]['results'])}"]
-    return found
+def results_of(path: Path) -> list[dict[str, Any]]:
+    return list(json.loads(path.read_text("utf-8"))["runs"][0]["results"])
 
 
-def test_every_flagged_item_is_shown_on_its_line(tree: dict[str, Any], run: Run) -> None:
-    lines = (run.folder.parent / "items.jsonl").read_text("utf-8").splitlines()
-    shown = {}
-    for one in tree["runs"][0]["results"]:
+def test_every_flagged_item_is_shown_on_its_line(run: Run, tmp_path: Path) -> None:
+    data, path = run.folder.parent / "items.jsonl", tmp_path / "findings.sarif"
+    said = export_sarif(run, path, [data])
+    assert said == [f"{path}: findings {len(results_of(path))}"]
+    lines, shown = data.read_text("utf-8").splitlines(), set()
+    for one in results_of(path):
         place = one["locations"][0]["physicalLocation"]
         item = json.loads(lines[place["region"]["startLine"] - 1])["id"]
         assert one["message"]["text"].startswith(f"{item}: ")
         assert place["artifactLocation"]["uri"].endswith("items.jsonl")
         if one["ruleId"].startswith("flagged/"):
-            shown[item] = one
+            shown.add(item)
             assert explained(run, item)[0]["mends"][0] in one["message"]["text"]
-    assert set(shown) == {item for item, verdict in run.verdicts.items() if verdict == "flagged"}
+    assert shown == {item for item, verdict in run.verdicts.items() if verdict == "flagged"}
 
 
-def test_other_bytes_than_those_audited_are_refused(run: Run, tmp_path: Path) -> None:
+def test_other_bytes_than_those_audited_and_a_restricted_run_are_refused(run: Run, tmp_path: Path) -> None:
     changed = tmp_path / "items.jsonl"
     changed.write_text("\n" + (run.folder.parent / "items.jsonl").read_text("utf-8"))
-    with pytest.raises(DataError, match="differs from the data"):
-        export_sarif(run, tmp_path / "x.sarif", [changed])
+    for of, files, code in (
+        (run, [changed], "other-data"),
+        (labelled(run, "restricted"), [], "restricted-run"),
+    ):
+        with refuses(code):
+            export_sarif(of, tmp_path / "x.sarif", files)
     assert not (tmp_path / "x.sarif").exists()
-
-
-def test_a_restricted_run_has_no_findings(run: Run, tmp_path: Path) -> None:
-    config = {**run.manifest["config"], "sensitivity": "restricted"}
-    with pytest.raises(AuthorisationError):
-        export_sarif(Run(run.folder, {**run.manifest, "config": config}, run.guard), tmp_path / "x.sarif", [])
 
 
 @pytest.mark.parametrize(
@@ -66,8 +62,8 @@ def test_an_address_names_the_file_whatever_its_name(
     Path(name).parent.mkdir(exist_ok=True)
     shutil.copy(run.folder.parent / "items.jsonl", name)
     export_sarif(run, Path("x.sarif"), [Path(name)])
-    results = json.loads(Path("x.sarif").read_text("utf-8"))["runs"][0]["results"]
-    (uri,) = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in results}
+    found = results_of(Path("x.sarif"))
+    (uri,) = {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in found}
     assert re.fullmatch(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)
     assert unquote(urljoin("file:///repository/", uri)) == f"file:///repository/{name}"
 
@@ -75,22 +71,16 @@ def test_an_address_names_the_file_whatever_its_name(
 def test_files_of_one_name_keep_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     items = made_up()
-    for folder, part in (("a", items[:40]), ("b", items[40:])):
-        Path(folder).mkdir()
-        write_items(
-            Path(folder, "items.jsonl"), [replace(i, choices=(*i.choices[:-1], i.choices[0])) for i in part]
-        )
-    config = "name: two\nsensitivity: public\ndata: [a/items.jsonl, b/items.jsonl]\n"
-    Path("c.yaml").write_text(config)
+    paths = [Path("a/items.jsonl"), Path("b/items.jsonl")]
+    for path, part in zip(paths, (items[:40], items[40:]), strict=True):
+        path.parent.mkdir()
+        write_items(path, [replace(i, choices=(*i.choices[:-1], i.choices[0])) for i in part])
+    Path("c.yaml").write_text("name: two\nsensitivity: public\ndata: [a/items.jsonl, b/items.jsonl]\n")
     invoked("run", "c.yaml", "-o", "run")
-    export_sarif(
-        open_run(Path("run"), GUARD), Path("x.sarif"), [Path("a/items.jsonl"), Path("b/items.jsonl")]
-    )
-    results = json.loads(Path("x.sarif").read_text("utf-8"))["runs"][0]["results"]
-    places = [
-        one["locations"][0]["physicalLocation"] for one in results if one["ruleId"].startswith("defect/")
-    ]
+    export_sarif(open_run(Path("run"), GUARD), Path("x.sarif"), paths)
+    defects = [one for one in results_of(Path("x.sarif")) if one["ruleId"].startswith("defect/")]
+    places = [one["locations"][0]["physicalLocation"] for one in defects]
     shown = {(one["artifactLocation"]["uri"], one["region"]["startLine"]) for one in places}
     assert shown == {
-        (f"{name}/items.jsonl", n + 1) for name, n_rows in (("a", 40), ("b", 20)) for n in range(n_rows)
+        (f"{name}/items.jsonl", n + 1) for name, size in (("a", 40), ("b", 20)) for n in range(size)
     }

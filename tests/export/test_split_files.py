@@ -12,6 +12,7 @@ from robustify.base.errors import DataError, RobustifyError
 from robustify.restricted.ids import Split, hashed, item_id, read_split
 from tests.gate.repo import rules_of
 from tests.support import restricted_set
+from tests.support.cases import refuses
 from tests.support.command import invoked
 
 # The ids stand here without their mark: whole ones, outside a split, are refused by the gate.
@@ -63,18 +64,15 @@ def test_the_file_is_the_committed_one_whatever_the_order_of_items_and_choices(t
 )  # fmt: skip
 def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     (tmp_path / "s.json").write_text(json.dumps({**json.loads(GOLDEN), **change}), encoding="utf-8")
-    with pytest.raises(DataError, match="hashed split") as refused:
+    with pytest.raises(DataError) as refused:
         read_split(tmp_path / "s.json")
+    assert refused.value.code in ("invalid-split", "small-split")
     assert "rb1_" not in str(refused.value)
 
 
 def test_plain_ids_make_no_split() -> None:
-    with pytest.raises(DataError, match="1 of 1 IDs are not keyed") as refused:
+    with refuses("unkeyed-ids", hidden="wmdp-bio-17"):
         hashed("mock-restricted", "1", "kept", "0", ["wmdp-bio-17"])
-    assert "wmdp-bio-17" not in str(refused.value)
-
-
-# The commands, on the mock set.
 
 
 @pytest.fixture

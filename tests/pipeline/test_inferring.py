@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from robustify.base.errors import UsageError
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
@@ -16,6 +15,7 @@ from robustify.pipeline.inferred_questions import compare_inferred, infer_questi
 from robustify.pipeline.steps import rejudge
 from robustify.report.explaining import evidence_of, explained
 from robustify.runs.run import Run
+from tests.support.cases import refuses
 from tests.support.exported_run import made_run, made_up, renewed
 
 
@@ -61,7 +61,7 @@ def test_only_models_that_are_named_write_and_one_that_cannot_is_refused() -> No
         assert infer_questions(Author(), Inferring(models=("other",)), ITEMS, kept) == {}
         assert infer_questions(object(), Inferring(), ITEMS, kept) == {}
         scorer = type("Scorer", (), {"name": "s"})()
-        with pytest.raises(UsageError, match="the engine of s cannot generate text"):
+        with refuses("engine-cannot-generate"):
             infer_questions(scorer, Inferring(models=("s",)), ITEMS, kept)
 
 

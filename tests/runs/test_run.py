@@ -3,21 +3,24 @@
 import csv
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
 
-from robustify.base.errors import DataError, ResourceError, RobustifyError, UsageError
+from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.base.files import sha256
 from robustify.export.dataset import export_dataset
-from robustify.items.item import Item
+from robustify.items.item import Item, item_row
 from robustify.pipeline import public as printing
 from robustify.pipeline import steps
 from robustify.pipeline.config import Config, parse
 from robustify.runs.run import LABELS, MANIFEST, Run, beginning, open_run, run_lock, write_items, write_lines
 from robustify.wings import GUARD, wings
 from tests.support import files
+from tests.support.cases import refuses
+from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import fake_models, finds
 from tests.support.trees import measured
 
@@ -33,15 +36,14 @@ def config(tmp_path: Path, toys: list[Item], monkeypatch: pytest.MonkeyPatch) ->
     """Two fake voters that find the word which four of the eight keys hold."""
     write_items(tmp_path / "items.jsonl", toys)
     fake_models(monkeypatch, finds("right"))
-    tree = {
-        "name": "toys",
-        "sensitivity": "public",
-        "data": [{"path": str(tmp_path / "items.jsonl")}],
-        "models": [{"name": "one"}, {"name": "two"}],
-        "screen": {"criterion": "unanimous"},
-        "limits": {"min_kept": 1},
-    }
-    return parse(tree, "test")
+    rules = {"screen": {"criterion": "unanimous"}, "limits": {"min_kept": 1}}
+    return public("toys", tmp_path, models=[{"name": "one"}, {"name": "two"}], **rules)
+
+
+def public(name: str, folder: Path, **more: object) -> Config:
+    """The config of an audit of the items in a folder."""
+    data = [{"path": str(folder / "items.jsonl")}]
+    return parse({"name": name, "sensitivity": "public", "data": data, **more}, "test")
 
 
 def audit(config: Config, folder: Path) -> Run:
@@ -109,43 +111,31 @@ def test_a_run_is_judged_again_by_the_cloze_labels_that_it_keeps(
     assert again.summary.splits.cloze == 1
     assert again.manifest == run.manifest
     (moved.folder / LABELS).write_text("")
-    with pytest.raises(DataError, match=r"cloze_labels\.jsonl is missing or was changed"):
+    with pytest.raises(DataError, match=LABELS):
         steps.rejudge(moved, {}, tmp_path / "third")
 
 
 def test_a_hidden_passage_is_named_wherever_its_screen_is(
     config: Config, tmp_path: Path, toys: list[Item]
 ) -> None:
-    rows = [
-        {
-            "id": item.id,
-            "stem": item.stem,
-            "choices": item.choices,
-            "key": item.key,
-            "passage": "P" * (at % 4),
-        }
-        for at, item in enumerate(toys)
-    ]
-    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows = [{**item_row(item), "passage": "P" * (at % 4)} for at, item in enumerate(toys)]
+    jsonl(tmp_path / "items.jsonl", rows)
     settings = {**config.model_dump(exclude={"asking"}), "hidden": "passage"}
     run = audit(parse(settings, "test"), tmp_path / "out")
     screen = run.summary.screen
     # Two items have no passage that could be hidden.
     assert (screen.hidden, screen.template, screen.flagged.n) == ("passage", "no-passage-v1", 6)
-    assert set(run.answers.table.filter(pc.field("error") == "no_passage")["item"].to_pylist()) == {
-        "t0",
-        "t4",
-    }
+    without = run.answers.table.filter(pc.field("error") == "no_passage")["item"]
+    assert set(without.to_pylist()) == {"t0", "t4"}
     assert measured(run.summary, "cloze_pmi", "one") is None
     assert "|hidden:passage|" in run.manifest["signature"]
     page = (run.folder / "report.html").read_text()
-    assert "the passage hidden" in page
-    assert "The voters, asked without the passage" in page
+    assert len(re.findall("passage hidden|without the passage", page)) > 2
     assert "ithout the question" not in page
     card = next(p for p in export_dataset(run, tmp_path / "card", kept=True) if p.suffix == ".md")
-    assert "answered without the passage" in card.read_text()
+    assert "without the passage" in card.read_text()
     write_items(tmp_path / "items.jsonl", toys)
-    with pytest.raises(UsageError, match="no item has text before its question"):
+    with refuses("no-passage"):
         audit(parse(settings, "test"), tmp_path / "out")
 
 
@@ -162,7 +152,7 @@ def test_a_failed_asking_leaves_an_earlier_run_whole(
 ) -> None:
     run = audit(config, tmp_path / "out")
     monkeypatch.setattr(printing, "write_report", _full_disk)
-    with pytest.raises(ResourceError, match="No space left"):
+    with pytest.raises(ResourceError):
         audit(config, tmp_path / "out")
     open_run(run.folder, GUARD).require_unchanged()
     assert not list(run.folder.glob(".staging-*"))
@@ -175,10 +165,9 @@ def _full_disk(*_: object) -> None:
 def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> None:
     run = audit(config, tmp_path / "out")
     (run.folder / "run.json").unlink()
-    with pytest.raises(UsageError, match=r"has no run\.json"):
-        open_run(run.folder, GUARD)
-    with pytest.raises(UsageError, match="is not a folder"):
-        open_run(tmp_path / "nowhere", GUARD)
+    for folder in (run.folder, tmp_path / "nowhere"):
+        with refuses("not-a-run"):
+            open_run(folder, GUARD)
 
 
 @pytest.mark.parametrize("part", ["files", "config", "models", "templates", "data", "signature"])
@@ -195,26 +184,26 @@ def test_a_manifest_edited_by_hand_is_refused(
     without = ({"data": {k: v for k, v in data.items() if k != name}} for name in data)
     for edit in ({part: value}, *without, {"files": {"free.jsonl": "0"}}):
         (folder / "run.json").write_text(json.dumps(tree | edit))
-        with pytest.raises(DataError, match=r"run\.json is invalid; expected a run of format 1"):
+        with refuses("other-run-format"):
             open_run(folder, GUARD)
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changes", "code"),
     [
-        ({"screen": {"template": "nosuch"}}, "screen.template names a template"),
-        ({"screen": {"voters": ["three"]}}, "three is not a model of this config"),
-        ({"hidden": "image"}, "robustify cannot show images"),
-        ({"hidden": "passage"}, "template d4-like-v1 hides the question"),
-        ({"models": [{"name": "one", "role": "under_test"}]}, "no model votes"),
-        ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "does not exist"),
+        ({"screen": {"template": "nosuch"}}, "unknown-template"),
+        ({"screen": {"voters": ["three"]}}, "unknown-voter"),
+        ({"hidden": "image"}, "images-cannot-be-hidden"),
+        ({"hidden": "passage"}, "template-hides-another-part"),
+        ({"models": [{"name": "one", "role": "under_test"}]}, "no-voter"),
+        ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "no-such-file"),
     ],
 )
 def test_what_would_be_refused_at_the_end_is_refused_at_the_start(
-    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], reason: str
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], code: str
 ) -> None:
     monkeypatch.setattr(steps, "load_bench", lambda *_: pytest.fail("read too early"))
-    with pytest.raises(UsageError, match=reason):
+    with refuses(code):
         audit(parse({**config.model_dump(), **changes}, "test"), tmp_path / "out")
 
 
@@ -224,7 +213,7 @@ def test_a_model_is_looked_for_before_any_is_asked(
     monkeypatch.undo()
     both = config.model_dump() | {"models": [{"name": "smollm2-135m"}, {"name": "no-such-model"}]}
     monkeypatch.setattr(steps, "ask_models", lambda *_: pytest.fail("asked too early"))
-    with pytest.raises(RobustifyError, match=r"robustify models pull|is not a known name"):
+    with refuses("model-not-pulled"):
         audit(parse(both | {"screen": {"criterion": "unanimous"}}, "test"), tmp_path / "out")
 
 
@@ -235,49 +224,39 @@ def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(
     mine = tmp_path / "out" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(ResourceError, match=r"no run\.json"):
+    with refuses("foreign-files"):
         audit(config, tmp_path / "out")
     assert mine.read_text() == "mine"
 
 
+def boxes(word: str, n: int) -> list[Item]:
+    return [Item(f"t{i}", f"Which {word} is number {i}?", (f"red {i}", f"blue {i}"), i % 2) for i in range(n)]
+
+
 @pytest.mark.parametrize(
-    ("name", "word", "refusal"),
-    [
-        ("others", "box", "contains a run of toys, not of others"),
-        ("toys", "crate", "contains a run of toys, but has none of the 9 items of this run"),
-        ("toys", "box", None),
-    ],
+    ("name", "word", "refused"), [("others", "box", True), ("toys", "crate", True), ("toys", "box", False)]
 )
 def test_a_run_of_another_benchmark_is_replaced_by_force_only(
-    tmp_path: Path, name: str, word: str, refusal: str | None
+    tmp_path: Path, name: str, word: str, refused: bool
 ) -> None:
-    def run(name: str, *items: Item) -> Config:
-        write_items(tmp_path / "items.jsonl", items)
-        tree = {"name": name, "sensitivity": "public", "data": [{"path": str(tmp_path / "items.jsonl")}]}
-        return parse(tree, "test")
-
-    def boxes(word: str, n: int) -> list[Item]:
-        return [
-            Item(f"t{i}", f"Which {word} is number {i}?", (f"red {i}", f"blue {i}"), i % 2) for i in range(n)
-        ]
-
-    first, folder = audit(run("toys", *boxes("box", 8)), tmp_path / "out"), tmp_path / "out"
-    other = run(name, *boxes(word, 9))
-    if refusal is None:
+    folder, cache = tmp_path / "out", tmp_path / "out" / "cache"
+    write_items(tmp_path / "items.jsonl", boxes("box", 8))
+    first = audit(public("toys", tmp_path), folder)
+    write_items(tmp_path / "items.jsonl", boxes(word, 9))
+    other = public(name, tmp_path)
+    if not refused:
         assert audit(other, folder).summary.benchmark.n_items == 9
         return
-    for start in (audit, steps.foretold):
-        with pytest.raises(UsageError, match=f"{refusal}. Choose another folder with -o DIR, or .* --force"):
-            start(other, folder, *[folder / "cache", wings()] * (start is steps.foretold))
+    for start in (steps.robustify, steps.foretold):
+        with refuses("run-of-another-benchmark"):
+            start(other, folder, cache, wings())
     apart = audit(other, tmp_path / "apart")
-    with pytest.raises(UsageError, match=refusal):
+    with refuses("run-of-another-benchmark"):
         steps.rejudge(apart, {}, folder)
     assert open_run(folder, GUARD).manifest == first.manifest
     assert steps.rejudge(apart, {}, folder, force=True).summary.benchmark.name == name
-    assert (
-        steps.robustify(run("toys", *boxes("box", 8)), folder, folder / "cache", wings(), force=True).folder
-        == folder
-    )
+    write_items(tmp_path / "items.jsonl", boxes("box", 8))
+    assert steps.robustify(public("toys", tmp_path), folder, cache, wings(), force=True).folder == folder
 
 
 def test_a_folder_that_was_there_stays_and_one_made_for_nothing_goes(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from robustify.base.errors import DataError
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
-from tests.conftest import Ended
+from tests.support.cases import refuses
 from tests.support.exported_run import renewed
+
+Change = Callable[[bytes], bytes]
 
 
 def edited(run: Run, to: Path, name: str, data: bytes) -> Path:
@@ -24,7 +25,7 @@ def edited(run: Run, to: Path, name: str, data: bytes) -> Path:
     return folder if name == "run.json" else renewed(folder, name).folder
 
 
-def first(**changes: object) -> Callable[[bytes], bytes]:
+def first(**changes: object) -> Change:
     """Change cells of the first row of a JSON Lines file."""
 
     def change(data: bytes) -> bytes:
@@ -34,7 +35,7 @@ def first(**changes: object) -> Callable[[bytes], bytes]:
     return change
 
 
-def column(name: str, cell: object, kind: pa.DataType) -> Callable[[bytes], bytes]:
+def column(name: str, cell: object, kind: pa.DataType) -> Change:
     def change(data: bytes) -> bytes:
         table = pq.read_table(pa.BufferReader(data))
         cells = pa.array([cell] * table.num_rows, kind)
@@ -45,7 +46,7 @@ def column(name: str, cell: object, kind: pa.DataType) -> Callable[[bytes], byte
     return change
 
 
-def cell(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+def cell(old: bytes, new: bytes) -> Change:
     return lambda data: data.replace(old, new, 1)
 
 
@@ -79,16 +80,10 @@ LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--kept")
     ],
 )
 def test_an_edited_file_of_a_run_ends_with_one_line(
-    run: Run,
-    robustify: Callable[..., Ended],
-    tmp_path: Path,
-    name: str,
-    change: Callable[[bytes], bytes],
-    arguments: tuple[str, ...],
+    robustify, run: Run, tmp_path: Path, name: str, change: Change, arguments: tuple[str, ...]
 ) -> None:
-    (tmp_path / "labels.csv").write_text(
-        "".join(f"i{n},{'shortcut' if n % 3 else 'not'}\n" for n in range(30))
-    )
+    labels = (f"i{n},{'shortcut' if n % 3 else 'not'}\n" for n in range(30))
+    (tmp_path / "labels.csv").write_text("".join(labels))
     folder = edited(run, tmp_path / "run", name, change((run.folder / name).read_bytes()))
     ended = robustify(*(folder if word == "RUN" else word for word in arguments))
     assert (ended.code, ended.err.count("\n")) == (3, 1), ended.err
@@ -98,7 +93,7 @@ def test_an_edited_file_of_a_run_ends_with_one_line(
 
 def test_an_item_may_not_be_in_two_splits(run: Run, tmp_path: Path) -> None:
     both = (run.folder / "flagged.jsonl").read_bytes() + (run.folder / "kept.jsonl").read_bytes()
-    with pytest.raises(DataError, match="in two split files"):
+    with refuses("item-in-two-splits"):
         _ = open_run(edited(run, tmp_path / "run", "flagged.jsonl", both), GUARD).items
 
 
