@@ -66,7 +66,6 @@ def test_run_hides_what_it_is_told_to(
 ) -> None:
     scorer = FakeScorer(finds("right"), "smollm2-135m")
     opens(monkeypatch, lambda name: scorer)
-    monkeypatch.setattr("robustify.pipeline.steps.check_model", lambda *_: None)
     rows = [["Text", "Question", "A", "B", "Answer"]]
     rows += [
         [f"Toy {at} lies in the hall.", f"Where does toy {at} lie?", f"hall {at}", f"right {at}", "A"]

@@ -272,17 +272,8 @@ def test_the_next_command_finds_and_trusts_a_task_as_this_one_did() -> None:
     assert line.count(" lm-eval:t --include-path 'a b' --include-path c --trust-task-code") == 2
 
 
-ROWS = [
-    {
-        "question": f"Where is {n}?",
-        "choices": ["Oslo", "Rome", "Lima"],
-        "answer": "A",
-        "gold": "A",
-        "uid": n,
-        "nr": n,
-    }
-    for n in range(6)
-]
+SHOWN = {"choices": ["Oslo", "Rome", "Lima"], "answer": "A", "gold": "A"}
+ROWS = [{"question": f"Where is {n}?", **SHOWN, "uid": n, "nr": n} for n in range(6)]
 
 
 def test_each_part_of_a_file_has_a_rule_a_reason_and_candidates_for_those_who_ask(

@@ -101,15 +101,8 @@ def test_what_only_differs_is_spared(found: Callable[..., list[dict[str, Any]]],
 def even(n: int, rng: random.Random) -> list[Row]:
     """Items whose options differ in everything, with keys drawn at random."""
     ends = (
-        "",
-        ".",
-        ", of course",
-        " (old)",
-        " and never more",
-        " – or so",
-        " which may be 3 m long",
-        " ‘in’",
-    )
+        "", ".", ", of course", " (old)", " and never more", " – or so", " which may be 3 m long", " ‘in’",
+    )  # fmt: skip
     rows = [tuple(f"{rng.choice('Bb')}ox {j}{rng.choice(ends)}" for j in range(4)) for _ in range(n)]
     return [(f"Which box is box {i}?", choices, rng.randrange(4)) for i, choices in enumerate(rows)]
 

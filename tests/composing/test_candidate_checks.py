@@ -1,8 +1,7 @@
 """Second keys: who has a voice, what a voice must say, answers of a run, and people who overrule models."""
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines.settings import HFModel
 from robustify.pipeline.run_input import unwatched
 from tests.support.cases import Texts
-from tests.support.fake_scorer import FakeScorer, finds
+from tests.support.fake_scorer import FakeScorer, finds, opens
 
 N = 12
 SECOND = 5
@@ -147,23 +146,15 @@ def consultation_of(
     tmp_path: Path,
     **how: Any,
 ) -> candidate_checks.Consultation:
-    @contextmanager
-    def opened(*_: object) -> Iterator[Any]:
-        yield model
-
     asks = candidate_checks.Consultants(models=(HFModel(name="m"),) if model else (), votes=votes, **how)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidate_checks, "open_scorer", opened)
-        patch.setattr(candidate_checks, "check_model", lambda *_: {})
+        opens(patch, lambda _: model, candidate_checks)
         return candidate_checks.consult(some, lambda _: some, (3, 3), asks, tmp_path, unwatched)
 
 
 def votes_on(some: tuple[Pool, ...], text: str, *verdicts: str) -> candidate_checks.Votes:
-    return {
-        candidate_checks.candidate_code(some[SECOND].item, text): {
-            f"rater {n}": said for n, said in enumerate(verdicts)
-        }
-    }
+    code = candidate_checks.candidate_code(some[SECOND].item, text)
+    return {code: {f"rater {n}": said for n, said in enumerate(verdicts)}}
 
 
 OVERRULED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {

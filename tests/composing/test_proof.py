@@ -12,18 +12,9 @@ from robustify.items.item import Item
 from robustify.judging.summary.model_parts import Gain
 from robustify.report.printing import markdown
 
-THINGS = [
-    "kettle",
-    "lantern",
-    "barrel",
-    "ladder",
-    "anchor",
-    "whistle",
-    "candle",
-    "saddle",
-    "shovel",
-    "mirror",
-]
+THINGS = (
+    "kettle", "lantern", "barrel", "ladder", "anchor", "whistle", "candle", "saddle", "shovel", "mirror",
+)  # fmt: skip
 NEEDS = (
     "warm sand", "clean oil", "dry straw", "cold water", "soft wool", "fresh paint", "thin wire", "loose gravel",
 )  # fmt: skip

@@ -17,6 +17,7 @@ from robustify.items.item import Item
 from robustify.models.engines.settings import HFModel, OpenAIModel
 from robustify.pipeline.run_input import unwatched
 from tests.support.cases import cases, refuses
+from tests.support.fake_scorer import opens
 from tests.support.serving import said, serving
 
 LIST = '["Carbon monoxide", "Nitrogen", "Argon"]'
@@ -66,14 +67,9 @@ def grow(more: Sequence[Sequence[Candidate]]) -> tuple[Pool, ...]:
 def ask(served: object, cache: Path, n: int = 1, shown: int = 2, **how: Any) -> Consultation:
     """Consult only a writer, which is wanted to offer candidates until there are twice those shown."""
     how.setdefault("model", LOCAL)
-
-    @contextmanager
-    def opened(*_: object) -> Iterator[object]:
-        yield served
-
     with pytest.MonkeyPatch.context() as patch:
         if served is not None:
-            patch.setattr(candidate_checks, "open_scorer", opened)
+            opens(patch, lambda _: served, candidate_checks)
         asks = Consultants(writer=writers.WriterSettings(**how))
         return consult(pools(n), grow, (shown, shown), asks, cache, unwatched)
 
@@ -111,9 +107,11 @@ def test_a_prompt_quotes_the_item_and_cannot_be_ended_by_it() -> None:
     assert "1. Neon\n2. Argon\n3. Xenon" in prompt
 
 
-def test_a_model_that_only_scores_is_no_writer(tmp_path: Path) -> None:
+def test_a_writer_writes_and_a_budget_needs_a_price(tmp_path: Path) -> None:
     with refuses("engine-cannot-write"):
         ask(object(), tmp_path)
+    with refuses("budget-without-price"):
+        price(1, writers.WriterSettings(LOCAL, budget=1.0))
 
 
 @contextmanager
@@ -154,11 +152,6 @@ def test_a_request_for_a_form_is_made_of_many_items_and_read_back() -> None:
     asked = writers.writer_requests(pools(20), (2, 2))
     assert {one.form for one in asked} == {("at least 7 characters",)}
     assert "\n- at least 7 characters\n" in writers.writer_prompt(pools(20)[0], asked[0])
-
-
-def test_a_budget_needs_a_price() -> None:
-    with refuses("budget-without-price"):
-        price(1, writers.WriterSettings(LOCAL, budget=1.0))
 
 
 WORDS = ("ash", "birch bark", "an oak, 3 m", "Elm (old)", "far-off fir", "a row of very tall poplars.")

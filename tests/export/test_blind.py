@@ -114,17 +114,8 @@ def test_lm_eval_starts_in_any_folder_and_a_folder_of_its_logs_is_one_import(
     invoked("export", "lm-eval", items, "--blind", "-o", tmp_path / "tasks")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tasks").rename(tmp_path / "moved")
-    command = [
-        LM_EVAL,
-        "-m",
-        "lm_eval",
-        "run",
-        "--include_path",
-        str(tmp_path / "moved"),
-        "--tasks",
-        "quiz_blind",
-    ]
-    command += ["--model", "dummy", "--log_samples", "--output_path", "logs"]
+    words = f"-m lm_eval run --include_path {tmp_path / 'moved'} --tasks quiz_blind --model dummy --output_path logs"
+    command = [LM_EVAL, *words.split(), "--log_samples"]
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
     subprocess.run(command, cwd=tmp_path / "elsewhere", env=env, check=True, capture_output=True, timeout=600)
     (tmp_path / "elsewhere" / "logs" / "notes.txt").write_text("a note")

@@ -219,7 +219,7 @@ def test_a_made_up_exporter_is_one_value_and_one_entry(
     monkeypatch.delitem(group.__dict__, "commands", raising=False)
     try:
         shown = invoked("export", "name", "--help").output
-        assert "Write the name of" in shown
+        assert str(write_name.write.__doc__) in shown
         assert "--case [lower|upper]" in shown
         done = invoked(
             "export", "name", run.folder, "-o", tmp_path / "out", "--case", "upper", "--kept", "--json"

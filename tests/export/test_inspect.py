@@ -83,15 +83,12 @@ def wanted(items: Sequence[Item]) -> dict[str, int | None]:
 
 
 def sayings(items: Sequence[Item], *, blind: bool = False) -> list[list[Any]]:
-    picks = wanted(items)
-    return [
-        [
-            list(i.choices) if blind else [i.stem],
-            None if (pick := picks[i.id]) is None else i.choices[pick],
-            UNREADABLE,
-        ]
-        for i in items
+    picks = [
+        pick if pick is None else i.choices[pick]
+        for i, pick in zip(items, wanted(items).values(), strict=True)
     ]
+    asked = [list(i.choices) if blind else [i.stem] for i in items]
+    return [[needles, said, UNREADABLE] for needles, said in zip(asked, picks, strict=True)]
 
 
 FREE_REPLIES = ("right", "other", "number", "undecided", "right, cut off", "other, cut off")
@@ -142,13 +139,12 @@ def asked(
     """What Inspect made of the plan; `path` is looked into before the checkout, `ends`: every task must end well."""
     places = os.pathsep.join(map(str, (*path, ROOT)))
     env = {**os.environ, "PYTHONPATH": places, "HF_HUB_OFFLINE": "1", "INSPECT_DISPLAY": "none"}
+    script = Path(__file__).parents[1] / "support" / "inspect_mock.py"
     command = [
         str(INSPECT),
-        str(Path(__file__).parents[1] / "support" / "inspect_mock.py"),
-        str(plan),
-        str(place / "logs"),
+        *map(str, (script, plan, place / "logs")),
+        *["without-robustify"] * (not with_robustify),
     ]
-    command += [] if with_robustify else ["without-robustify"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, cwd=place)
     assert done.returncode == 0, done.stderr[-3000:]
     told = list(json.loads(done.stdout.splitlines()[-1]))

@@ -29,7 +29,7 @@ def _read(path: Path) -> list[Item]:
 
 def _sums(n: int, *, long_key: bool = False) -> list[Item]:
     """Sums whose key stands at A, with the reason behind it if `long_key`."""
-    because = " because of the carry" if long_key else ""
+    because = " because one is carried" if long_key else ""
     return [
         Item(f"s{x}", f"What is {x} + {x}?", (f"{2 * x}{because}", f"{2 * x + 1}", f"{2 * x + 7}"), 0)
         for x in range(100, 100 + n)
@@ -63,7 +63,7 @@ def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: P
     assert re.search("white space .*: 3 items", said)
     back = _read(tmp_path / name)
     assert [sorted(i.choices) for i in back[:1]] == [["200", "207", "a  b"]]
-    assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because of the carry"]
+    assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because one is carried"]
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,8 @@ from tests.support.refusals import refused
 
 KEYS = {"name", "group", "of", "asks", "provide", "facts", "released", "private"}
 GROUPS = (
-    "Threat relevance",
-    "Construction and scoring",
-    "Elicitation",
-    "Performance",
-    "Baselines",
-    "Interpretation",
-)
+    "Threat relevance", "Construction and scoring", "Elicitation", "Performance", "Baselines", "Interpretation",
+)  # fmt: skip
 
 
 def sheet(run: Run, folder: Path, **answers: str) -> dict[str, Any]:

@@ -18,11 +18,8 @@ from robustify.report.printing import cue_words
 LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
 SURE = ("it often works", "it always works", "it never works", "it must work")
 SHARED = (
-    "three lines with five parts",
-    "four lines with five parts",
-    "three lines with nine parts",
-    "two odd ends",
-)
+    "three lines with five parts", "four lines with five parts", "three lines with nine parts", "two odd ends",
+)  # fmt: skip
 
 
 def item(choices: Sequence[str], key: int = 0) -> Item:

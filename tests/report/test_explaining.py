@@ -15,16 +15,7 @@ from robustify.report.explaining import explained, flagged
 from robustify.runs.run import EVIDENCE, Run
 from tests.support import exported_run
 
-COLUMNS = [
-    "pick",
-    "p_pick",
-    "chance",
-    "posterior",
-    "p_shortcut",
-    "picked_by",
-    "cue",
-    "p_key",
-]
+COLUMNS = ("pick", "p_pick", "chance", "posterior", "p_shortcut", "picked_by", "cue", "p_key")
 
 
 def rows(run: Run) -> list[dict[str, Any]]:

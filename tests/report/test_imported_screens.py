@@ -1,7 +1,6 @@
 """First screens of imported logs and of runs without a model: each has a score, or says which answers are missing."""
 
 import csv
-import dataclasses
 import json
 import random
 from pathlib import Path
@@ -30,17 +29,11 @@ def gates(n: int = N) -> list[Item]:
     draw = random.Random(63)
     made = [
         Item(
-            f"g{i}",
-            f"Which tree stands at gate {i}?",
-            tuple(draw.sample(WOODS, 4)),
-            draw.randrange(3),
-            "trees",
+            f"g{i}", f"Which tree stands at gate {i}?", (*draw.sample(WOODS, 4),), draw.randrange(3), "trees"
         )
         for i in range(n)
     ]
-    unfit = (
-        dataclasses.replace(one, choices=(*one.choices[:3], "all of the above")) for one in made[:N_UNFIT]
-    )
+    unfit = [item.with_choices((*item.choices[:3], "all of the above"), item.key) for item in made[:N_UNFIT]]
     return [*unfit, *made[N_UNFIT:]]
 
 

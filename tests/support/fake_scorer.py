@@ -27,20 +27,20 @@ class FakeScorer:
         return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}
 
 
-def opens(patch: pytest.MonkeyPatch, made: Callable[[str], Any]) -> None:
-    """Every model that a run asks is the scorer that is made of its name."""
+def opens(patch: pytest.MonkeyPatch, made: Callable[[str], Any], where: Any = steps) -> None:
+    """Every model that a run, or another module, asks is there, and is the scorer that is made of its name."""
 
     @contextmanager
     def opened(model: Any, *_: object, **__: object) -> Iterator[Any]:
         yield made(model.name)
 
-    patch.setattr(steps, "open_scorer", opened)
+    patch.setattr(where, "open_scorer", opened)
+    patch.setattr(where, "check_model", lambda *_: {})
 
 
 def fake_models(patch: pytest.MonkeyPatch, taste: Callable[[Request], float]) -> None:
     """Every model that a run asks is there, under its own name, and has this taste."""
     opens(patch, lambda name: FakeScorer(taste, name))
-    patch.setattr(steps, "check_model", lambda *_: None)
 
 
 def likes_long_texts(request: Request) -> float:
