@@ -1,9 +1,9 @@
 """Cases of the corpus `tests/data/cases/reading`: a small file, and how it is read, or the code with which it is refused.
 
-A case has a `name`, a `text` (by default that of the case before it), and perhaps a `file` name and `options` of its
-`Source`. It expects the members of `seen` that it names, and always those of `ALWAYS`. What a case lacks has the value at
-the top of its file. `mend` is a field map with which a refused file is read as expected. No error, note, or repr may
-contain the words of `secret`, by default the longer right options.
+A case has a `name`, a `text` (by default that of the case before it) or the `rows` of a Parquet file, and perhaps a `file`
+name and `options` of its `Source`. It expects the members of `seen` that it names, and always those of `ALWAYS`. What a case
+lacks has the value at the top of its file. `mend` is a field map with which a refused file is read as expected. No error,
+note, or repr may contain the words of `secret`, by default the longer right options.
 """
 
 import re
@@ -18,6 +18,7 @@ from robustify.base.errors import RobustifyError, notice_code
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import FieldMap, Loaded, Source, load, notes
 from robustify.reading.loaders.loaded import mapped_columns
+from tests.support.fake_logs import parquet
 
 FOLDER = Path(__file__).parents[1] / "data" / "cases" / "reading"
 Case = Mapping[str, Any]
@@ -80,7 +81,10 @@ def misses(case: Case, folder: Path) -> list[str]:
     """Return the unmet expectations of a case."""
     path = folder / case.get("file", "cases")
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(case["text"].encode())
+    if "rows" in case:
+        parquet(path, case["rows"])
+    else:
+        path.write_bytes(case["text"].encode())
     return [*_misses(case, path)]
 
 

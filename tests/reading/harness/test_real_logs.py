@@ -6,7 +6,7 @@ The items are made up, in the columns of the sets for which lm-eval's tasks were
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,81 +19,26 @@ from robustify.pipeline.linted_logs import as_log, files_in
 from robustify.wings import GUARD
 from tests.export.test_inspect import asked
 from tests.reading.harness.test_by_name import LM_EVAL, needs_inspect, needs_lm_eval
-from tests.support.cases import contents
+from tests.support.cases import contents, filled_in
 
 Doc = Mapping[str, object]
 N = 14
-LETTERS = "ABCDE"
+TASKS = contents("harness_tasks")
+CLEAN, PLANTED = TASKS["shipped"], TASKS["planted"]
 
 
-def _mmlu(item: HouseItem) -> Doc:
-    return {"id": item.number, "question": item.question, "choices": [*item.options], "answer": item.key}
-
-
-def _labelled(stem: str) -> Callable[[HouseItem], Doc]:
-    def doc(item: HouseItem) -> Doc:
-        labels = [*LETTERS[: len(item.options)]]
-        return {
-            stem: item.question,
-            "choices": {"text": [*item.options], "label": labels},
-            "answerKey": LETTERS[item.key],
-        }
-
-    return doc
-
-
-def _sciq(item: HouseItem) -> Doc:
-    others = [text for index, text in enumerate(item.options) if index != item.key]
-    distractors = {f"distractor{n}": text for n, text in enumerate(others, start=1)}
-    support = f"The family keeps object {item.number} in a room of its own."
-    return {
-        "support": support,
-        "question": item.question,
-        "correct_answer": item.options[item.key],
-        **distractors,
-    }
-
-
-def _truthful(item: HouseItem) -> Doc:
-    texts = [item.options[item.key], *(text for text in item.options if text != item.options[item.key])]
-    return {"question": item.question, "mc1_targets": {"choices": texts, "labels": [1, 0, 0, 0]}}
-
-
-def _medical(item: HouseItem) -> Doc:
-    options = dict(zip(("opa", "opb", "opc", "opd"), item.options, strict=True))
-    return {"question": item.question, "cop": item.key, **options}
-
-
-MMLU = "mmlu/default/_default_template_yaml"
-CLEAN: dict[str, tuple[str, Callable[[HouseItem], Doc], int]] = {
-    "letters": (MMLU, _mmlu, 4),
-    "continuation": ("mmlu/continuation/_continuation_template_yaml", _mmlu, 4),
-    "arc": ("arc/arc_easy.yaml", _labelled("question"), 4),
-    "sense": ("commonsense_qa/default.yaml", _labelled("question"), 5),
-    "book": ("openbookqa/openbookqa.yaml", _labelled("question_stem"), 4),
-    "science": ("sciq/sciq.yaml", _sciq, 4),
-    "truthful": ("truthfulqa/truthfulqa_mc1.yaml", _truthful, 4),
-    "medical": ("medmcqa/medmcqa.yaml", _medical, 4),
-}
-"""Templates that lm-eval ships, with the columns that they read and the number of options."""
-_LINES = "{{question.strip()}}\nA. {{choices[0]}}\nB. {{choices[1]}}\nC. {{choices[2]}}\n"
-_WHOLE = _LINES + "D. {{choices[3]}}\nAnswer:"
-PLANTED: dict[str, tuple[str, dict[str, object]]] = {
-    "no_option": ("L001", {"doc_to_text": f"{_LINES}Answer:"}),
-    "wrong_range": ("L003", {"description": "Reply with one of ABCDE.\n\n"}),
-    "own_example": ("L004", {"num_fewshot": 3, "fewshot_split": "again"}),
-    "no_question": ("L006", {"doc_to_text": _WHOLE.partition("\n")[2]}),
-    "spaced": ("L018", {"doc_to_text": f"{_WHOLE} ", "target_delimiter": ""}),
-    "repeated": ("L020", {"test_split": "twice"}),
-    "printed_key": ("L022", {"doc_to_text": "Record {{id}}, right answer: {{answer}}\n" + _WHOLE}),
-    "next_labels": (
-        "L023",
-        {
-            "doc_to_text": "{{question}}\n(B) {{choices[0]}}\n(C) {{choices[1]}}\n(D) {{choices[2]}}\n(E) {{choices[3]}}\n"
-        },
-    ),
-}
-"""Settings that break the template of MMLU, and the rule that should find it."""
+def _doc(item: HouseItem, template: str = "letters") -> Doc:
+    """Return an item in the columns that a template reads."""
+    right = item.options[item.key]
+    others = [text for text in item.options if text != right]
+    names = {
+        "number": item.number, "question": item.question, "options": [*item.options], "key": item.key, "right": right,
+        "right_first": [right, *others], "labels": [*"ABCDE"[: len(item.options)]], "letter": "ABCDE"[item.key],
+        **{f"option{n}": text for n, text in enumerate(item.options)},
+        **{f"wrong{n}": text for n, text in enumerate(others, start=1)},
+    }  # fmt: skip
+    filled: Doc = filled_in(CLEAN[template]["columns"], names)
+    return filled
 
 
 def _write_task(folder: Path, name: str, template: str, docs: Mapping[str, Sequence[Doc]], more: Doc) -> None:
@@ -126,15 +71,16 @@ def lm_eval_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=True,
     ).stdout.strip()
     shipped = Path(origin).parent / "tasks"
-    for name, (template, doc, k) in CLEAN.items():
-        items = house_items(N + 4, k)
-        docs = {"test": [*map(doc, items[:N])], "examples": [*map(doc, items[N:])]}
+    for name, told in CLEAN.items():
+        rows = [_doc(item, name) for item in house_items(N + 4, told["k"])]
+        docs = {"test": rows[:N], "examples": rows[N:]}
         more = {"num_fewshot": 3 if name in ("letters", "arc") else 0, "fewshot_split": "examples"}
-        _write_task(place / "tasks", name, str(shipped / template), docs, more)
-    rows = [*map(_mmlu, house_items(N))]
-    for name, (_, more) in PLANTED.items():
+        _write_task(place / "tasks", name, str(shipped / told["template"]), docs, more)
+    rows = [*map(_doc, house_items(N))]
+    for name, told in PLANTED.items():
         docs = {"test": rows, "again": rows, "twice": [*rows, *rows[:3]]}
-        _write_task(place / "tasks", name, str(shipped / MMLU), docs, {"fewshot_split": "again", **more})
+        more = {"fewshot_split": "again", **told["settings"]}
+        _write_task(place / "tasks", name, str(shipped / CLEAN["letters"]["template"]), docs, more)
     names = ",".join(f"house_{name}" for name in (*CLEAN, *PLANTED))
     command = ["-m", "lm_eval", "run", "--include_path", "tasks", "--tasks", names, "--model", "dummy"]
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(place / "hf")}
@@ -162,7 +108,7 @@ def test_logs_of_templates_that_lm_eval_ships_are_clean(name: str, lm_eval_logs:
 
 
 @needs_lm_eval
-@pytest.mark.parametrize(("name", "code"), [(name, code) for name, (code, _) in PLANTED.items()])
+@pytest.mark.parametrize(("name", "code"), [(name, told["code"]) for name, told in PLANTED.items()])
 def test_a_broken_template_of_lm_eval_is_found_in_its_log(name: str, code: str, lm_eval_logs: Path) -> None:
     [log] = lm_eval_logs.rglob(f"samples_house_{name}_*.jsonl")
     assert {finding.code for finding in linted([log])} == {code}
@@ -171,7 +117,7 @@ def test_a_broken_template_of_lm_eval_is_found_in_its_log(name: str, code: str, 
 @needs_lm_eval
 def test_a_folder_of_all_logs_has_the_planted_errors_and_no_others(lm_eval_logs: Path) -> None:
     codes = {finding.code for finding in linted(files_in(str(lm_eval_logs)))}
-    assert codes == {code for code, _ in PLANTED.values()}
+    assert codes == {told["code"] for told in PLANTED.values()}
 
 
 INSPECTED: dict[str, set[str]] = {
@@ -185,9 +131,9 @@ INSPECTED: dict[str, set[str]] = {
 
 @needs_inspect
 def test_logs_of_inspect_are_clean_and_planted_errors_are_found(tmp_path: Path) -> None:
-    rows = [*map(_mmlu, house_items(20))]
+    rows = [*map(_doc, house_items(20))]
     write_jsonl(tmp_path / "rows.jsonl", rows)
-    (tmp_path / "made.py").write_text(contents("harness_tasks")["linted"])
+    (tmp_path / "made.py").write_text(TASKS["linted"])
     says: list[list[Any]] = [[[row["question"]], row["choices"][n % 3], None] for n, row in enumerate(rows)]  # type: ignore[index]
     plans = [
         {"file": str(tmp_path / "made.py"), "task": name, "says": says, "format": "json"}

@@ -79,15 +79,6 @@ def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Pat
     assert found[1].sha256 == hashlib.sha256(part.read_bytes()).hexdigest()
 
 
-def test_an_arrow_struct_by_letter_may_have_fewer_choices_in_some_rows(tmp_path: Path) -> None:
-    rows = [
-        {"question": "q1", "choices": {"A": "x", "B": "y", "C": "z"}, "answer": "C"},
-        {"question": "q2", "choices": {"A": "x", "B": "y", "C": None}, "answer": "A"},
-    ]
-    made.parquet(tmp_path / "a.parquet", rows)
-    assert [i.k for i in load(Source(path=str(tmp_path / "a.parquet")), UNGUARDED).items] == [3, 2]
-
-
 def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
     for fields in ({}, {"passage": None, "key": "gold"}):
         assert FieldMap.model_validate(fields).model_dump() == fields

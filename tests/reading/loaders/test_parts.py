@@ -211,16 +211,3 @@ def test_a_number_that_stands_for_a_class_is_read_as_the_name_of_the_class(
     arrow(tmp_path / "x.arrow", classed)
     for name in ("x.parquet", "x.arrow"):
         assert [item.key for item in read(tmp_path / name).items] == [keys[n % 3] for n in range(12)]
-
-
-def test_a_second_right_answer_in_parquet_is_set_aside(tmp_path: Path) -> None:
-    rows = [
-        {"question": f"Which {n}?", "answer": [f"red {n}"], "distractors": ["blue", "grey"]} for n in range(4)
-    ]
-    rows[1]["answer"], rows[3]["answer"] = ["red 1", "a red one"], []
-    parquet(tmp_path / "x.parquet", rows)
-    with refuses("several-right-answers", "several-right-answers"):
-        read(tmp_path / "x.parquet")
-    aside = load(Source(path=str(tmp_path / "x.parquet"), skip_bad=True), UNGUARDED)
-    assert [row.line for row in aside.quarantined] == [2, 4]
-    assert right(aside) == ["red 0", "red 2"]
