@@ -1,9 +1,9 @@
 """Cases of the corpus `tests/data/cases/reading`: a small file, and how it is read, or the code with which it is refused.
 
-A case has a `name`, a `text` (by default that of the case before it) or the `rows` of a Parquet file, and perhaps a `file`
-name and `options` of its `Source`. It expects the members of `seen` that it names, and always those of `ALWAYS`. What a case
-lacks has the value at the top of its file. `mend` is a field map with which a refused file is read as expected. No error,
-note, or repr may contain the words of `secret`, by default the longer right options.
+A case has a `name`, a `text` (by default that of the case before it), the `rows` of a Parquet file, or several `files`, and
+perhaps a `file` name and `options` of its `Source`. It expects the members of `seen` that it names, and always those of
+`ALWAYS`. What a case lacks has the value at the top of its file. `mend` is a field map with which a refused file is read as
+expected. No error, note, or repr may contain the words of `secret`, by default the longer right options.
 """
 
 import re
@@ -16,7 +16,7 @@ import yaml
 
 from robustify.base.errors import RobustifyError, notice_code
 from robustify.reading.guard import UNGUARDED
-from robustify.reading.loaders import FieldMap, Loaded, Source, load, notes
+from robustify.reading.loaders import FieldMap, Loaded, Source, load, load_many, notes
 from robustify.reading.loaders.loaded import mapped_columns
 from tests.support.fake_logs import parquet
 
@@ -39,8 +39,9 @@ def cases(name: str) -> Iterator[Case]:
         yield {key: value for key, value in own.items() if key not in hidden} | {"secret": words}
 
 
-def read(path: Path, options: Mapping[str, Any]) -> Loaded:
-    return load(Source.model_validate({"path": str(path), **options}), UNGUARDED)
+def read(options: Mapping[str, Any], *paths: Path) -> Loaded:
+    sources = [Source.model_validate({"path": str(path), **options}) for path in paths]
+    return load(sources[0], UNGUARDED) if len(sources) == 1 else load_many(sources, UNGUARDED)
 
 
 def seen(loaded: Loaded) -> dict[str, Any]:
@@ -56,12 +57,15 @@ def seen(loaded: Loaded) -> dict[str, Any]:
         "ids": [item.id for item in items],
         "topics": list(dict.fromkeys(item.topic for item in items if item.topic)),
         "lines": list(loaded.lines),
+        "of_files": list(loaded.files),
         "groups": [item.group for item in items],
         "layout": loaded.layout,
         "benchmark": loaded.name,
         "notes": list(dict.fromkeys(map(notice_code, notes(loaded)))),
         "aside": {row.line: notice_code(row.reason) for row in loaded.quarantined},
+        "n_notes": len(notes(loaded)),
         "defects": defects,
+        "defect_items": [defect.item for defect in loaded.defects],
     }
 
 
@@ -74,32 +78,33 @@ def refusal(error: RobustifyError) -> dict[str, Any]:
         if not re.search("NAME|FORM|TEXT", text)
     ]
     advised = [[word for word in shlex.split(text) if word != "--map"] for text in quoted]
-    return {"refused": list(error.codes), "lines": lines, "advised": advised}
+    places = re.findall(r"[\w-]+\.\w+:\d+", str(error))
+    return {"refused": list(error.codes), "lines": lines, "places": places, "advised": advised}
 
 
 def misses(case: Case, folder: Path) -> list[str]:
     """Return the unmet expectations of a case."""
-    path = folder / case.get("file", "cases")
-    path.parent.mkdir(exist_ok=True)
+    files = case.get("files", {case.get("file", "cases"): case["text"]})
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(text.encode())
     if "rows" in case:
-        parquet(path, case["rows"])
-    else:
-        path.write_bytes(case["text"].encode())
-    return [*_misses(case, path)]
+        parquet(folder / case["file"], case["rows"])
+    return [*_misses(case, *(folder / name for name in files))]
 
 
-def _misses(case: Case, path: Path) -> Iterator[str]:
+def _misses(case: Case, *path: Path) -> Iterator[str]:
     options = case.get("options", {})
     try:
-        loaded = read(path, options)
+        loaded = read(options, *path)
         found, shown = seen(loaded), f"{loaded.items!r} {loaded.quarantined} {notes(loaded)}"
     except RobustifyError as error:
         found, shown = refusal(error), str(error)
         yield from (
-            f"advice {words} mends nothing" for words in found["advised"] if not _mends(words, path, error)
+            f"advice {words} mends nothing" for words in found["advised"] if not _mends(words, error, *path)
         )
         if "mend" in case:
-            mended = seen(read(path, {**options, "fields": case["mend"]}))
+            mended = seen(read({**options, "fields": case["mend"]}, *path))
             found |= {name: mended[name] for name in _TEXTS}
     for name, wanted in {**ALWAYS, **case}.items():
         always = name in ALWAYS and ("refused" not in found or name == "refused")
@@ -111,11 +116,11 @@ def _misses(case: Case, path: Path) -> Iterator[str]:
             yield f"{word!r} is shown"
 
 
-def _mends(words: list[str], path: Path, error: RobustifyError) -> bool:
+def _mends(words: list[str], error: RobustifyError, *path: Path) -> bool:
     """Whether a map that a refusal advises leaves fewer faults, or none."""
     fields = FieldMap.from_options(mapped_columns(words, FieldMap.model_fields))
     try:
-        read(path, {"fields": fields})
+        read({"fields": fields}, *path)
     except RobustifyError as again:
         return len(again.lines) < len(error.lines)
     return True

@@ -4,7 +4,6 @@ import csv
 import hashlib
 import io
 import json
-import re
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
@@ -55,13 +54,6 @@ def own(items: Sequence[Item]) -> str:
     return lines([{name: getattr(item, name) for name in fields} for item in items])
 
 
-MMLU = [
-    ["Which lamp?\nSay, please.", "red", "green", "blue", "grey", "C"],
-    ["Which of these is in the soul?", "id", "spoon", "fork", "cup", " a "],
-    ["Which two?", "w", "x", "y", "z", "B"],
-]
-
-
 def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Path) -> None:
     choices = {"text": COLOURS, "label": list("ABCD")}
     rows = [
@@ -94,54 +86,6 @@ def test_a_pinned_digest_must_fit(read: Read) -> None:
     with refuses("digest-differs") as refusal:
         read(rows, sha256="0" * 64)
     assert digest in str(refusal.value)
-
-
-def many(folder: Path, files: dict[str, object]) -> Loaded:
-    for name, content in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(content if isinstance(content, str) else lines(content), "utf-8")
-    return load_many([Source(path=str(folder / name)) for name in files], UNGUARDED)
-
-
-def test_several_files_are_one_benchmark(tmp_path: Path) -> None:
-    loaded = many(tmp_path, {f"mmlu/{name}_test.csv": csv_text(MMLU) for name in ("astronomy", "music")})
-    assert (loaded.name, loaded.layout) == ("mmlu", "mmlu_csv")
-    assert [i.id for i in loaded.items][::3] == ["astronomy-0001", "music-0001"]
-    assert {i.topic for i in loaded.items} == {"astronomy", "music"}
-    assert loaded.files == ("astronomy_test.csv",) * 3 + ("music_test.csv",) * 3
-    repeats = [(d.file, d.line, d.item) for d in loaded.defects if d.kind == "repeated_stem"]
-    assert repeats == [("music_test.csv", line, f"music-000{n}") for n, line in enumerate((1, 3, 4), 1)]
-    loaded = many(tmp_path, {f"{folder}/music_test.csv": csv_text(MMLU) for folder in ("a", "b")})
-    assert [i.id for i in loaded.items][::3] == ["a-music-0001", "b-music-0001"]
-    assert {i.topic for i in loaded.items} == {"music"}
-
-
-def test_the_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
-    good = {**LISTED, "id": "x", "answer": 1}
-    with refuses("repeated-id") as refusal:
-        many(tmp_path, {name: [{**good, "id": name}, good] for name in ("a.jsonl", "b.jsonl")})
-    assert re.findall(r"\w\.jsonl:\d", str(refusal.value)) == ["b.jsonl:2", "a.jsonl:2"]
-    with refuses("key-out-of-range", "key-out-of-range") as refusal:
-        many(tmp_path, {name: [{**good, "answer": 9}] for name in ("a.jsonl", "b.jsonl")})
-    assert [line.split(":")[0] for line in refusal.value.lines] == ["a.jsonl", "b.jsonl"]
-    with refuses("no-file-given"):
-        load_many([], UNGUARDED)
-
-
-def test_files_of_one_quiz_count_as_those_of_them_that_show_a_0(tmp_path: Path) -> None:
-    keys = {"a": (1, 2, 1, 3, 2, 1), "b": (0, 1, 2, 3, 0, 1), "c": (2, 1, 3, 1, 2, 3)}
-    files: dict[str, object] = {
-        f"{name}.jsonl": [
-            {**LISTED, "question": f"Which {n}?", "answer": key} for n, key in enumerate(own_keys)
-        ]
-        for name, own_keys in keys.items()
-    }
-    loaded = many(tmp_path, files)
-    assert [item.key for item in loaded.items] == [*keys["a"], *keys["b"], *keys["c"]]
-    assert made.note_codes(loaded).count("counted-as-other-files") == 2
-    for alone in (("a.jsonl",), ("a.jsonl", "c.jsonl")):
-        with refuses(*["uncertain-key-base"] * len(alone)):
-            many(tmp_path, {name: files[name] for name in alone})
 
 
 def test_the_guard_sees_the_set_with_its_adapter_and_names(tmp_path: Path) -> None:
