@@ -4,7 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +161,8 @@ def _differences(bench: "Loaded") -> Iterator[str]:
 
 def _print(findings: Sequence["Finding"], form: str) -> None:
     """Print findings as text, JSON, SARIF, or workflow commands of GitHub."""
-    tree = {"findings": [{**asdict(finding), "fix": finding.fix} for finding in findings]}
+    names = ("code", "severity", "path", "line", "item", "message", "fix")
+    tree = {"findings": [{name: getattr(finding, name) for name in names} for finding in findings]}
     match form:
         case "sarif":
             from robustify.export.sarif import sarif_log

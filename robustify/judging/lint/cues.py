@@ -6,13 +6,15 @@ and endings of English words, without a parser, so a finding about one item is o
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, compress
 from string import ascii_uppercase
+from sys import intern
 
 from robustify.base.odd_characters import character_name, hidden_characters, odd_characters
+from robustify.base.redaction import HoldsText
 from robustify.base.texts import EDGES
 from robustify.items.item import MOST
 from robustify.judging.baselines.wording import (
@@ -35,7 +37,7 @@ MOST_NAMED = 3
 CLEARLY, FEWEST_CHARS = 0.4, 10
 """Smallest difference in length that stands out: a share of the next length, and a number of characters."""
 
-_BLANK = re.compile(r"_{2,}|\.{3,}|…")
+_BLANK, _BLANKS = re.compile(r"_{2,}|\.{3,}|…"), ("__", "...", "…")
 _ENGLISH = word_set("the of is are which what who in to and an that this these does do was were")
 _ASKS = re.compile(r"(?:what|which|who) (is|was|are|were)\b", re.IGNORECASE)
 _SINGULAR = word_set("is was a an this each every has includes")
@@ -48,6 +50,7 @@ _AFTER_NOUN = re.compile(
 _THEY, _IT = word_set("they we you i"), word_set("it he she")
 _OF_IT = word_set("can could will would may might must had did")
 _BEFORE_BASE = word_set("to will can could should must may might would did does do cannot")
+_NEEDING_A_VERB = _THEY | _IT | _BEFORE_BASE
 _VOWEL = re.compile(
     r"(?!uni(?![nmd])|us[aeu]|ut[eio]|eu|ew|ubi|ur[aeo]|on[ce]+\b)[aeiou]|hour|hono|honest|heir"
 )
@@ -55,20 +58,67 @@ _UNSURE = re.compile(r"[A-Z]{2,}|[A-Za-z]\b|[^A-Za-z]|an\b|the\b")
 """Start of an option whose sound is unknown, or which has an article."""
 
 
+@dataclass(frozen=True, repr=False)
+class SetTexts(HoldsText):
+    """Options and question of each item of a set, and what several cues read of them."""
+
+    choices: Sequence[Sequence[str]]
+    questions: Sequence[str]
+
+    @cached_property
+    def options(self) -> list[str]:
+        """Options of all items, one after another."""
+        return list(chain.from_iterable(self.choices))
+
+    @cached_property
+    def option_words(self) -> list[list[str]]:
+        """Words of each option."""
+        return _shared_words(self.options)
+
+    @cached_property
+    def question_words(self) -> list[list[str]]:
+        """Words of each question."""
+        return _shared_words(self.questions)
+
+    @cached_property
+    def gaps(self) -> list[list[str]]:
+        """Words before the gap of each question."""
+        return list(map(_before_gap, self.questions, self.question_words))
+
+    @cached_property
+    def pointers(self) -> bytes:
+        """Options that refer to others."""
+        return bytes(chain.from_iterable(map(refer_to_others, self.choices)))
+
+    def marked(self, rows: Iterable[Sequence[bool]]) -> bytes:
+        """Join the marks of each item. Those of an item without any are 0."""
+        return b"".join(bytes(row or len(own)) for row, own in zip(rows, self.choices, strict=True))
+
+
+def _shared_words(texts: Sequence[str]) -> list[list[str]]:
+    """Return the words of each text. Equal words are the same object, since most words occur in many texts."""
+    return [list(map(intern, words_of(text))) for text in texts]
+
+
 @dataclass(frozen=True, slots=True)
 class Cue:
     """Trait that some options of an item have and others lack. `having` completes "the key ..." for an option that has it.
 
     `names_in` returns the listed words or the characters that make it in an option. `ahead` returns by how many characters
-    an option is longer or shorter than the next, and their share of the next length. If only other items show a cue,
-    `among` marks the options of all.
+    an option is longer or shorter than the next, and their share of the next length. `among` marks the options of many
+    items, one byte for each, like `marks` but faster, or also by what other items show.
     """
 
     marks: Marks
     having: str
     names_in: Callable[[str], set[str]] | None = None
     ahead: Callable[[Sequence[str], int], tuple[int, float]] | None = None
-    among: Callable[[Sequence[tuple[Sequence[str], str]]], list[Sequence[bool]]] | None = None
+    among: Callable[[SetTexts], bytes] | None = None
+
+    def marks_among(self, texts: SetTexts) -> bytes:
+        """Mark the options of many items, one byte for each."""
+        rows = map(self.marks, texts.choices, texts.questions)
+        return self.among(texts) if self.among else texts.marked(rows)
 
     @property
     def lacking(self) -> str:
@@ -81,7 +131,7 @@ class Cue:
                 return f"is not {what}"
         return f"does not {verb[:-1]} {what}"
 
-    def unlike(self, subject: str, choices: Sequence[str], pick: int, marks: Sequence[bool]) -> str:
+    def unlike(self, subject: str, choices: Sequence[str], pick: int, marks: Sequence[int]) -> str:
         """Describe how the option `pick` differs from some or all others, or return "" if it does not."""
         others, differ = len(choices) - 1, sum(mark != marks[pick] for mark in marks)
         if not differ or (self.ahead and not marks[pick]):
@@ -95,7 +145,7 @@ class Cue:
             return f"{says} by {100 * self.ahead(choices, pick)[1]:.0f} %"
         return f"only {says}" if differ == others else f"{says}, unlike {differ} of the {others} others"
 
-    def stands_out(self, choices: Sequence[str], pick: int, marks: Sequence[bool]) -> bool:
+    def stands_out(self, choices: Sequence[str], pick: int, marks: Sequence[int]) -> bool:
         """Return whether the option `pick` alone has or lacks the cue, or is clearly longer or shorter than all others."""
         if self.ahead:
             by, share = self.ahead(choices, pick)
@@ -103,17 +153,20 @@ class Cue:
         return sum(mark != marks[pick] for mark in marks) == len(choices) - 1
 
 
-def _if(test: Callable[[str], bool]) -> Marks:
-    return lambda choices, _: [test(choice) for choice in choices]
+def _trait(
+    test: Callable[[str], bool], having: str, names_in: Callable[[str], set[str]] | None = None
+) -> Cue:
+    """Return the cue of options that pass a test."""
+    return Cue(
+        lambda choices, _: [test(choice) for choice in choices],
+        having,
+        names_in,
+        among=lambda texts: bytes(map(test, texts.options)),
+    )
 
 
 _words = lru_cache(2 * MOST)(words_of)
 """Words of a text, which several cues of an item read. No caller changes them."""
-
-
-def _word(listed: frozenset[str], first: int | None = None) -> Marks:
-    """Return a function that marks options with a listed word, either anywhere or among their `first` words."""
-    return _if(lambda choice: not listed.isdisjoint(_words(choice)[:first]))
 
 
 def _certainty(listed: frozenset[str], having: str) -> Cue:
@@ -130,7 +183,11 @@ def _certainty(listed: frozenset[str], having: str) -> Cue:
             else {f"“{word}”" for word in listed.intersection(_words(choice))}
         )
 
-    return Cue(marks, having, names)
+    def among(texts: SetTexts) -> bytes:
+        has = (not listed.isdisjoint(words) for words in texts.option_words)
+        return bytes(a and not b for a, b in zip(has, texts.pointers, strict=True))
+
+    return Cue(marks, having, names, among=among)
 
 
 def _odd_in(choice: str) -> set[str]:
@@ -147,8 +204,8 @@ def characters_named(choices: Sequence[str]) -> str:
     )
 
 
-def _sign(signs: str) -> Marks:
-    return _if(lambda choice: any(map(choice.__contains__, signs)))
+def _sign(signs: str, having: str) -> Cue:
+    return _trait(lambda choice: any(map(choice.__contains__, signs)), having)
 
 
 def _extreme(which: str, sign: int) -> Cue:
@@ -161,35 +218,45 @@ def _extreme(which: str, sign: int) -> Cue:
 
     def marks(choices: Sequence[str], _: str) -> Sequence[bool]:
         sizes = [sign * len(choice.strip(EDGES)) for choice in choices]
-        return [size == max(sizes) and sizes.count(size) == 1 for size in sizes]
+        most = max(sizes)
+        return [size == most for size in sizes] if sizes.count(most) == 1 else [False] * len(sizes)
 
     return Cue(marks, f"is the {which} option", ahead=ahead)
 
 
-def _ends(stem: str) -> list[str]:
-    """Return the two words before the gap that an English sentence leaves to fill, or [] for any other question."""
-    before = _BLANK.split(stem, maxsplit=1)[0]
-    words = _words(before)
-    return [] if before.rstrip().endswith("?") or len(_ENGLISH.intersection(words)) < 2 else words[-2:]
+def _before_gap(question: str, words: list[str] | None = None) -> list[str]:
+    """Return the two words before the gap that an English sentence leaves to fill, or [] for any other question. `words`
+    are those of the question, if they are known."""
+    is_filled = not any(map(question.__contains__, _BLANKS))
+    before = question if is_filled else _BLANK.split(question, maxsplit=1)[0]
+    if before.rstrip().endswith("?"):
+        return []
+    words = words if words is not None and len(before) == len(question) else words_of(before)
+    return [] if len(_ENGLISH.intersection(words)) < 2 else words[-2:]
 
 
-def _after_article(choices: Sequence[str], stem: str) -> Sequence[bool]:
-    articles = [word for word in _ends(stem) if word in ("a", "an")]
+def _grammar(fits: Callable[[Sequence[str], str, list[str]], Sequence[bool]], having: str) -> Cue:
+    """Return the cue of options that fit their question and the words before its gap."""
+    return Cue(
+        lambda choices, question: fits(choices, question, _before_gap(question)),
+        having,
+        among=lambda texts: texts.marked(map(fits, texts.choices, texts.questions, texts.gaps)),
+    )
+
+
+def _after_article(choices: Sequence[str], _: str, gap: list[str]) -> Sequence[bool]:
+    articles = [word for word in gap if word in ("a", "an")]
     # A careful author writes "a/an".
-    if (
-        not articles
-        or articles != _ends(stem)[-1:]
-        or any(_UNSURE.match(choice.strip()) for choice in choices)
-    ):
+    if not articles or articles != gap[-1:] or any(_UNSURE.match(choice.strip()) for choice in choices):
         return ()
     return [
         (_VOWEL.match(choice.strip().casefold()) is not None) == (articles == ["an"]) for choice in choices
     ]
 
 
-def _in_number(choices: Sequence[str], stem: str) -> Sequence[bool]:
-    asks = _ASKS.match(stem)
-    demands = {*_ends(stem)[-1:], *([asks[1].casefold()] if asks else [])}
+def _in_number(choices: Sequence[str], question: str, gap: list[str]) -> Sequence[bool]:
+    asks = _ASKS.match(question)
+    demands = {*gap[-1:], *([asks[1].casefold()] if asks else [])}
     if bool(demands & _SINGULAR) == bool(demands & _PLURAL):
         return ()
     return [_is_plural(choice) == bool(demands & _PLURAL) for choice in choices]
@@ -205,25 +272,25 @@ def _ends_in_s(word: str) -> bool:
     return word.endswith("s") and not word.endswith(("ss", "us"))
 
 
-def _as_verb(choices: Sequence[str], stem: str) -> Sequence[bool]:
-    last, firsts = "".join(_ends(stem)[-1:]), [(_words(word) or [""])[0] for word in choices]
+def _as_verb(choices: Sequence[str], _: str, gap: list[str]) -> Sequence[bool]:
+    last = "".join(gap[-1:])
+    if last not in _NEEDING_A_VERB:
+        return ()
+    firsts = [(_words(choice) or [""])[0] for choice in choices]
     if last in _THEY:
         return [not _ends_in_s(word) for word in firsts]
     if last in _IT:
         return [_ends_in_s(word) or word.endswith("ed") or word in _OF_IT for word in firsts]
-    return (
-        [not word.endswith(("ing", "ed")) or len(word) < 5 for word in firsts] if last in _BEFORE_BASE else ()
-    )
+    return [not word.endswith(("ing", "ed")) or len(word) < 5 for word in firsts]
 
 
-def _typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[bool]]:
-    """Mark the options of each item that have a typing error, by comparing words across all items.
+def _typing_errors(texts: SetTexts) -> bytes:
+    """Mark the options that have a typing error, by comparing words across all items.
 
     It is a word that occurs only once in all texts and is one error from a word that occurs more often. The first two and
     the last two letters are right unless two are swapped, because endings make other words.
     """
-    words = [[words_of(text) for text in (*choices, stem)] for choices, stem in texts]
-    times = Counter(chain.from_iterable(chain.from_iterable(words)))
+    times = Counter(chain.from_iterable(chain(texts.option_words, texts.question_words)))
     often = {word for word, n in times.items() if n > 1 and len(word) >= SHORTEST_TYPED}
     gaps = {gap for word in often if len(word) >= SHORTEST_EDITED for gap in _without_a_letter(word)}
     shorter = {letters for _, letters in gaps}
@@ -237,7 +304,7 @@ def _typing_errors(texts: Sequence[tuple[Sequence[str], str]]) -> list[Sequence[
         return word in shorter or any(gap in gaps or gap[1] in often for gap in _without_a_letter(word))
 
     errors = {word for word, n in times.items() if n == 1 and is_error(word)}
-    return [[not errors.isdisjoint(choice) for choice in item[:-1]] for item in words]
+    return bytes(not errors.isdisjoint(words) for words in texts.option_words)
 
 
 def _without_a_letter(word: str) -> list[tuple[int, str]]:
@@ -247,23 +314,27 @@ def _without_a_letter(word: str) -> list[tuple[int, str]]:
 LONGEST, SHORTEST = _extreme("longest", 1), _extreme("shortest", -1)
 ABSOLUTE = _certainty(ABSOLUTES, "has an absolute word")
 HEDGE, NEGATION = _certainty(HEDGES, "has a hedge"), _certainty(NEGATIONS, "has a negation")
-NUMBER = Cue(_if(lambda one: count_numbers(one) > 0), "holds a number")
-CAPITAL = Cue(_if(lambda one: one.strip()[:1].isupper()), "begins with a capital letter")
-FINAL_MARK = Cue(_if(lambda one: one.strip().endswith((".", "!", "?", ";"))), "ends with a punctuation mark")
-COMMA = Cue(_sign(","), "has a comma")
-BRACKET = Cue(_sign("("), "has a bracket")
-HYPHEN = Cue(_sign("-–"), "has a hyphen or dash")
-DASH = Cue(_sign("–—"), "has a dash")
-CURLY = Cue(_sign("‘’“”"), "has a curly quotation mark")
-ONE_WORD = Cue(_if(lambda one: len(one.split()) == 1), "is a single word")
-CAPITALS = Cue(_if(lambda one: one.strip().isupper()), "is in capital letters")
-ARTICLE = Cue(_word(ARTICLES, 1), "begins with an article")
-REPEAT = Cue(_if(lambda one: len(set(words_of(one))) < len(words_of(one))), "repeats a word")
-POINTER = Cue(lambda choices, _: refer_to_others(choices), "refers to the other options")
-ODD_CHARACTER = Cue(_if(lambda one: bool(_odd_in(one))), "has an invisible or look-alike character", _odd_in)
-OUTER_SPACE = Cue(_if(lambda one: one.strip(EDGES) != one), "has white space at an end")
+NUMBER = _trait(lambda one: count_numbers(one) > 0, "holds a number")
+CAPITAL = _trait(lambda one: one.strip()[:1].isupper(), "begins with a capital letter")
+FINAL_MARK = _trait(lambda one: one.strip().endswith((".", "!", "?", ";")), "ends with a punctuation mark")
+COMMA = _trait(lambda one: "," in one, "has a comma")
+BRACKET = _trait(lambda one: "(" in one, "has a bracket")
+HYPHEN = _sign("-–", "has a hyphen or dash")
+DASH = _sign("–—", "has a dash")
+CURLY = _sign("‘’“”", "has a curly quotation mark")
+ONE_WORD = _trait(lambda one: len(one.split()) == 1, "is a single word")
+CAPITALS = _trait(lambda one: one.strip().isupper(), "is in capital letters")
+ARTICLE = _trait(lambda one: not ARTICLES.isdisjoint(words_of(one)[:1]), "begins with an article")
+REPEAT = _trait(lambda one: len(set(words_of(one))) < len(words_of(one)), "repeats a word")
+POINTER = Cue(
+    lambda choices, _: refer_to_others(choices),
+    "refers to the other options",
+    among=lambda texts: texts.pointers,
+)
+ODD_CHARACTER = _trait(lambda one: bool(_odd_in(one)), "has an invisible or look-alike character", _odd_in)
+OUTER_SPACE = _trait(lambda one: one.strip(EDGES) != one, "has white space at an end")
 FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)
 TYPING_ERROR = Cue(lambda choices, _: (), "has a typing error", among=_typing_errors)
-AFTER_ARTICLE = Cue(_after_article, "fits “a” or “an” in the question")
-IN_NUMBER = Cue(_in_number, "is singular or plural as the question asks")
-AS_VERB = Cue(_as_verb, "begins with the verb form that the question needs")
+AFTER_ARTICLE = _grammar(_after_article, "fits “a” or “an” in the question")
+IN_NUMBER = _grammar(_in_number, "is singular or plural as the question asks")
+AS_VERB = _grammar(_as_verb, "begins with the verb form that the question needs")

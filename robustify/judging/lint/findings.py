@@ -5,17 +5,18 @@ in both directions. If m of the k options of an item have a cue, its key has it 
 """
 
 import math
-from collections import Counter
+from array import array
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Literal
 
 from robustify.base.errors import counted
-from robustify.items.item import Item
-from robustify.judging.lint.cues import Cue
-from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES
+from robustify.items.item import Item, no_collector
+from robustify.judging.lint.cues import Cue, SetTexts
+from robustify.judging.lint.rules import CUES, DEFECTS, POSITION, RULES, LintRule
 from robustify.reading.loaders.loaded import Loaded
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 LEAST_EXCESS = 0.1
 """Smallest difference from the expected number of keys, as a share of the items whose options differ in the cue."""
 _LEVEL, _MOST_NAMES = 0.05, 3
+_PLACES = {code: place for place, code in enumerate(RULES)}
 Severity = Literal["note", "warning"]
 
 
@@ -52,6 +54,32 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class CueMarks:
+    """Which options have a cue, one byte for each option of all items. Those of item `i` are from `bounds[i]` to
+    `bounds[i + 1]`, and `keys[i]` is the index of its key among them."""
+
+    marks: bytes
+    bounds: Sequence[int]
+    keys: bytes
+
+    @classmethod
+    def joined(cls, sets: "Sequence[CueMarks]") -> "CueMarks":
+        """Return the marks of several sets of items as those of one."""
+        sizes = (end - start for own in sets for start, end in pairwise(own.bounds))
+        marks, keys = (
+            b"".join(parts) for parts in zip(*((own.marks, own.keys) for own in sets), strict=True)
+        )
+        return cls(marks, array("q", accumulate(sizes, initial=0)), keys)
+
+    def __getitem__(self, index: int) -> bytes:
+        """Return which options of an item have the cue."""
+        return self.marks[self.bounds[index] : self.bounds[index + 1]]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self.marks[start:end] for start, end in pairwise(self.bounds))
+
+
+@dataclass(frozen=True, slots=True)
 class KeysMarked:
     """How many keys have a cue, compared with the number expected by chance. Only the `n` items whose options
     differ in it count.
@@ -71,13 +99,29 @@ class KeysMarked:
         return self.keys > self.expected
 
 
-def keys_marked(marks: Sequence[Sequence[bool]], items: Sequence[Item]) -> KeysMarked:
-    """Test whether keys are marked as often as other options. `marks` has one value per option of each item. Items with
-    the same texts count as one."""
-    marked_items = zip(marks, items, strict=True)
-    counts = Counter(
-        (sum(own), len(own), own[item.key]) for own, item in marked_items if 0 < sum(own) < len(own)
-    )
+def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dict[str, CueMarks]:
+    """Return, for the code of each rule, which options of each item have the rule's cue."""
+    keys = bytearray()
+    choices, questions = list[Sequence[str]](), list[str]()
+    for item in items:
+        keys.append(item.key)
+        choices.append(item.choices)
+        questions.append(item.question or item.stem)
+    texts, bounds = SetTexts(choices, questions), array("q", accumulate(map(len, choices), initial=0))
+    return {
+        code: CueMarks(cue.marks_among(texts), bounds, bytes(keys))
+        for code, cue in CUES.items()
+        if code in codes
+    }
+
+
+def keys_marked(marks: CueMarks | Sequence[bytes], keys: bytes, items: Sequence[Item]) -> KeysMarked:
+    """Test whether keys are marked as often as other options. `marks` has one value per option of each item, and `keys` the
+    index of its key. Items with the same texts count as one."""
+    counts = Counter[tuple[int, int, int]]()
+    for (own, key), of in Counter(zip(marks, keys, strict=True)).items():
+        if 0 < sum(own) < len(own):
+            counts[sum(own), len(own), own[key]] += of
     n, n_keys = counts.total(), sum(of * hit for (*_, hit), of in counts.items())
     expected = math.fsum(m / k for m, k, _ in counts.elements())
     if abs(n_keys - expected) < max(1.0, LEAST_EXCESS * n):
@@ -87,9 +131,9 @@ def keys_marked(marks: Sequence[Sequence[bool]], items: Sequence[Item]) -> KeysM
     from robustify.judging.baselines.heuristics import credit_p
     from robustify.judging.baselines.near_duplicates import equal_texts
 
-    rows = [i for i, own in enumerate(marks) if 0 < sum(own) < len(own)]
-    groups, size = equal_texts([items[i] for i in rows]), np.array([len(marks[i]) for i in rows])
-    more, marked = n_keys > expected, np.array([sum(marks[i]) for i in rows])
+    differ = {i: own for i, own in enumerate(marks) if 0 < sum(own) < len(own)}
+    groups, size = equal_texts([items[i] for i in differ]), np.array([*map(len, differ.values())])
+    more, marked = n_keys > expected, np.array([*map(sum, differ.values())])
     hit = marked if more else size - marked
     p = credit_p(n_keys if more else n - n_keys, np.ones_like(size), size, hit, groups)
     return KeysMarked(n_keys, n, expected, is_large=True, p=min(1.0, 2 * p))
@@ -97,29 +141,18 @@ def keys_marked(marks: Sequence[Sequence[bool]], items: Sequence[Item]) -> KeysM
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
     """Describe and test the position that has too many keys, or return None if there is none (Bonferroni's correction)."""
-    pairs = Counter((item.key, item.k) for item in items)
-    position = Counter(key for key, _ in pairs.elements()).most_common(1)[0][0] if pairs else 0
-    most = max((k for _, k in pairs), default=0)
-    marks = {k: [i == position for i in range(k)] for _, k in pairs}
-    tested = keys_marked([marks[item.k] for item in items], items)
+    keys, sizes = bytes(item.key for item in items), bytes(item.k for item in items)
+    position, most = Counter(keys or (0,)).most_common(1)[0][0], max(sizes, default=0)
+    marks = [bytes(i == position for i in range(k)) for k in range(most + 1)]
+    tested = keys_marked([marks[k] for k in sizes], keys, items)
     share = f"{tested.keys:,} of {counted(tested.n, 'key')} are {ascii_uppercase[position]}"
     says = f"{share}, {tested.expected:.0f} expected by chance"
     return (says, tested) if tested.is_large and tested.is_more and most * tested.p <= _LEVEL else None
 
 
-def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dict[str, list[Sequence[bool]]]:
-    """Return, for the code of each rule, which options of each item have the rule's cue."""
-    texts = [(item.choices, item.question or item.stem) for item in items]
-    chosen = {code: cue for code, cue in CUES.items() if code in codes}
-    # Item by item, because several cues read the same words.
-    rows = [[cue.marks(*item_texts) for cue in chosen.values()] for item_texts in texts]
-    by_code = {code: [row[column] for row in rows] for column, code in enumerate(chosen)}
-    return by_code | {code: cue.among(texts) for code, cue in chosen.items() if cue.among}
-
-
-def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]) -> dict[str, KeysMarked]:
+def cues_of(marks: Mapping[str, CueMarks], items: Sequence[Item]) -> dict[str, KeysMarked]:
     """Return, by code, the cues that keys have significantly more or less often than expected (Holm's correction)."""
-    tested = {code: keys_marked(own, items) for code, own in marks.items()}
+    tested = {code: keys_marked(own, own.keys, items) for code, own in marks.items()}
     if not any(test.is_large for test in tested.values()):
         return {}
     from robustify.judging.stats.tests import holm
@@ -130,11 +163,14 @@ def cues_of(marks: Mapping[str, Sequence[Sequence[bool]]], items: Sequence[Item]
     return {code: tested[code] for code in reported if corrected[code] <= _LEVEL}
 
 
+@no_collector()
 def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]:
     """Return the findings of the given rules, first those about several files together, then those of each file."""
+    if not benches:
+        return []
     marks = [marks_of(bench.items) for bench in benches]
-    all_items = [item for bench in benches for item in bench.items]
-    shared_cues = cues_of({code: [m for own in marks for m in own[code]] for code in CUES}, all_items)
+    all_items = benches[0].items if len(benches) == 1 else [item for bench in benches for item in bench.items]
+    shared_cues = cues_of({code: CueMarks.joined([own[code] for own in marks]) for code in CUES}, all_items)
     listed = list(_whole(f"{len(benches)} files", 0, all_items, shared_cues)) if len(benches) > 1 else []
     for bench, own in zip(benches, marks, strict=True):
         cues = cues_of(own, bench.items) if len(benches) > 1 else shared_cues
@@ -174,22 +210,44 @@ def _commonest(items: Sequence[Item], cue: Cue, of_keys: bool) -> str:
 
 
 def _single(
-    bench: Loaded, marks: Mapping[str, Sequence[Sequence[bool]]], cues: Mapping[str, KeysMarked]
+    bench: Loaded, marks: Mapping[str, CueMarks], cues: Mapping[str, KeysMarked]
 ) -> Iterator[Finding]:
     """Yield the findings of single items in the order of the file. Those of a significant cue are warnings."""
     defects = {(defect.item, DEFECTS[defect.kind]): defect.first for defect in bench.defects}
-    for row, item in enumerate(bench.items):
+    hits, codes = set(_hits(marks, cues)), defaultdict[str, list[str]](list)
+    for id, code in defects:
+        codes[id].append(code)
+    if defects:
+        hits.update((row, code) for row, item in enumerate(bench.items) for code in codes.get(item.id, ()))
+    for row, code in sorted(hits, key=lambda hit: (hit[0], _PLACES[hit[1]])):
+        rule, item = RULES[code], bench.items[row]
         path = bench.path if len(bench.recognised) == 1 else bench.files[row]
-        for code, rule in RULES.items():
-            own: Sequence[bool] = marks[code][row] if rule.cue else ()
-            texts, significant = (item.choices, item.key, own), cues.get(code)
-            says = rule.cue.unlike("the key", *texts) if rule.cue and own else ""
-            if (item.id, code) in defects:
-                message = (rule.details and rule.details(item.choices)) or says or rule.meaning
-                message += f" (line {line})" if (line := defects[item.id, code]) else ""
-                yield Finding(code, "warning", path, bench.lines[row], item.id, message)
-            elif rule.cue and says and not rule.defect:
-                if significant and significant.is_more == own[item.key]:
-                    yield Finding(code, "warning", path, bench.lines[row], item.id, says)
-                elif rule.alone and rule.cue.stands_out(*texts):
-                    yield Finding(code, "note", path, bench.lines[row], item.id, says)
+        texts = (item.choices, item.key, marks[code][row] if rule.cue else [])
+        says, significant = rule.cue.unlike("the key", *texts) if rule.cue else "", cues.get(code)
+        if (id_code := (item.id, code)) in defects:
+            message = (rule.details and rule.details(item.choices)) or says or rule.meaning
+            message += f" (line {line})" if (line := defects[id_code]) else ""
+            yield Finding(code, "warning", path, bench.lines[row], item.id, message)
+        elif significant and significant.is_more == texts[2][item.key]:
+            yield Finding(code, "warning", path, bench.lines[row], item.id, says)
+        elif rule.cue and rule.cue.stands_out(*texts):
+            yield Finding(code, "note", path, bench.lines[row], item.id, says)
+
+
+def _hits(marks: Mapping[str, CueMarks], cues: Mapping[str, KeysMarked]) -> Iterator[tuple[int, str]]:
+    """Yield the items that may have a finding, with its code."""
+    for code, own in marks.items():
+        if 1 in own.marks and not RULES[code].defect:
+            is_hit = {
+                pair: _is_hit(*pair, RULES[code], cues.get(code))
+                for pair in set(zip(own, own.keys, strict=True))
+            }
+            yield from ((i, code) for i, pair in enumerate(zip(own, own.keys, strict=True)) if is_hit[pair])
+
+
+def _is_hit(marks: bytes, key: int, rule: LintRule, significant: KeysMarked | None) -> bool:
+    """Return whether the key differs from another option in a significant cue, or alone from all others in a cue that
+    deserves a note."""
+    differ, is_ahead = len(marks) - marks.count(marks[key]), bool(rule.cue and rule.cue.ahead)
+    alone = rule.alone and (bool(marks[key]) if is_ahead else differ == len(marks) - 1)
+    return differ > 0 and (alone or (significant is not None and significant.is_more == marks[key]))

@@ -68,7 +68,7 @@ def write_explorer(
     write_text(folder / EXPLORER, page({**island, "mend": heading.mend}))
 
 
-def key_mark(cue: Cue, marks: Sequence[bool], key: int) -> str:
+def key_mark(cue: Cue, marks: Sequence[int], key: int) -> str:
     """Describe how the key differs from other options in a cue, or return "" if all options are alike."""
     return "" if len(set(marks)) < 2 else cue.having if marks[key] else cue.lacking
 
