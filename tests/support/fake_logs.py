@@ -56,22 +56,11 @@ def lm_eval_row(
     else:
         asked = {f"gen_args_{j}": {"arg_0": context, "arg_1": one} for j, one in enumerate(said)}
         answered = [[[str(s), "False"]] for s in scores]
-    return {
-        "doc_id": at,
-        "doc": {
-            "question": item.stem,
-            "choices": list(item.choices),
-            "answer": item.key,
-            "subject": item.topic,
-        },
-        "target": str(item.key),
-        "arguments": asked,
-        "resps": answered,
-        "filtered_resps": [one[0] for one in answered],
-        **({} if old else {"filter": "none", "metrics": list(metrics)}),
-        **metrics,
-        **more,
-    }
+    row = shape(
+        "lm_eval_row", at=at, stem=item.stem, choices=list(item.choices), key=item.key, topic=item.topic,
+        target=str(item.key), asked=asked, answered=answered, filtered=[one[0] for one in answered],
+    )  # fmt: skip
+    return row | ({} if old else {"filter": "none", "metrics": list(metrics)}) | metrics | more
 
 
 def written_row(item: Item, at: int, said: str, filter_: str, acc: float) -> dict[str, Any]:

@@ -87,57 +87,15 @@ def save_tokenizer(folder: Path, *, chat: bool = False, adds_bos: bool = False) 
     fast.save_pretrained(folder)
 
 
-def tiny_llama(folder: Path, *, chat: bool = False, adds_bos: bool = False, length: int = 256) -> Path:
-    """A random Llama of two layers with its tokenizer."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    return _random(
-        LlamaForCausalLM, LlamaConfig, folder, chat, adds_bos, **_LAYERS, max_position_embeddings=length
-    )
-
-
-def tiny_gemma(folder: Path, *, window: int) -> Path:
-    """A random Gemma 3 with sliding windows and a soft cap on its logits."""
-    from transformers import Gemma3ForCausalLM, Gemma3TextConfig
-
-    kinds = ["sliding_attention", "full_attention"]
-    more = {"layer_types": kinds, "head_dim": 8, "sliding_window": window, "final_logit_softcapping": 2.0}
-    more |= {"max_position_embeddings": 256, "pad_token_id": 1}
-    return _random(Gemma3ForCausalLM, Gemma3TextConfig, folder, **_LAYERS, **more)
-
-
-def tiny_bloom(folder: Path) -> Path:
-    """A random Bloom: ALiBi biases, for which trees are not exact."""
-    from transformers import BloomConfig, BloomForCausalLM
-
-    return _random(BloomForCausalLM, BloomConfig, folder, n_layer=2, n_head=4, seq_length=256)
-
-
-def tiny_mamba(folder: Path) -> Path:
-    """A random Mamba: recurrent, with no attention at all."""
-    from transformers import MambaConfig, MambaForCausalLM
-
-    return _random(MambaForCausalLM, MambaConfig, folder, num_hidden_layers=2, state_size=4, pad_token_id=1)
-
-
-_LAYERS = {
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-}
-
-
-def _random(
-    kind: Any, config: Any, folder: Path, chat: bool = False, adds_bos: bool = False, **settings: Any
-) -> Path:
-    """A model with large random weights, so that wrong attention shows in its numbers, and its tokenizer."""
+def tiny(kind: str, folder: Path, *, chat: bool = False, adds_bos: bool = False, **settings: Any) -> Path:
+    """A model of `tiny_models` with a tokenizer. Its weights are large, so that wrong attention shows in its numbers."""
     import torch
+    import transformers
 
     torch.manual_seed(7)
-    model = kind(
-        config(vocab_size=len(vocabulary()), hidden_size=32, bos_token_id=0, eos_token_id=1, **settings)
-    )
+    model, config, usual = shape("tiny_models")[kind]
+    sizes = {"vocab_size": len(vocabulary()), "hidden_size": 32, "bos_token_id": 0, "eos_token_id": 1}
+    model = getattr(transformers, model)(getattr(transformers, config)(**sizes, **usual | settings))
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if weight.dim() > 1:
@@ -145,6 +103,9 @@ def _random(
     model.save_pretrained(folder)
     save_tokenizer(folder, chat=chat, adds_bos=adds_bos)
     return folder
+
+
+tiny_llama = functools.partial(tiny, "llama")
 
 
 def tiny_gguf(path: Path) -> Path:

@@ -47,7 +47,7 @@ Opened = Callable[..., AbstractContextManager[Scorer]]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_llama(tmp_path_factory.mktemp("llama"), chat=True, length=MODEL_LENGTH)
+    return tiny_llama(tmp_path_factory.mktemp("llama"), chat=True, max_position_embeddings=MODEL_LENGTH)
 
 
 def local(folder: Path, cache: Path, seal: bytes | None = None) -> AbstractContextManager[Scorer]:

@@ -11,7 +11,7 @@ import pytest
 
 from robustify.items.views import Request
 from tests.support.cases import coded
-from tests.support.model_cache import hf, tiny_bloom, tiny_gemma, tiny_llama, tiny_mamba
+from tests.support.model_cache import hf, tiny, tiny_llama
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
 
@@ -91,10 +91,10 @@ def test_the_size_of_batches_and_sections_changes_nothing(llama: Path, size: int
     ("make", "path"),
     [
         (tiny_llama, "trees"),
-        (lambda folder: tiny_gemma(folder, window=8), "trees"),
-        (lambda folder: tiny_gemma(folder, window=32), "trees"),
-        (tiny_bloom, "rows"),
-        (tiny_mamba, "rows"),
+        (lambda folder: tiny("gemma", folder, sliding_window=8), "trees"),
+        (lambda folder: tiny("gemma", folder, sliding_window=32), "trees"),
+        (lambda folder: tiny("bloom", folder), "rows"),
+        (lambda folder: tiny("mamba", folder), "rows"),
     ],
     ids=["llama", "a window of 8", "a window of 32", "no plain positions", "recurrent"],
 )

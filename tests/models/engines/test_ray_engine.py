@@ -18,7 +18,7 @@ from robustify.models.engines.protocols import Logprob
 from robustify.models.engines.settings import RayModel
 from tests.support.cases import coded
 from tests.support.fake_ray import FakeRay
-from tests.support.model_cache import hf, spoil_config, tiny_gemma, tiny_llama, tiny_mamba
+from tests.support.model_cache import hf, spoil_config, tiny, tiny_llama
 
 REQUESTS = [
     Request(f"Question: the cat sat {n % 7} on {n}\nAnswer:", f" {w}")
@@ -79,8 +79,8 @@ def remotely(model: RayModel, requests: list[Request], cache: Cache | None = Non
         (tiny_llama, "trees", 1, 0),
         (tiny_llama, "trees", 3, 1),
         (tiny_llama, "trees", 3, 2),
-        (tiny_mamba, "rows", 2, 3),
-        (lambda folder: tiny_gemma(folder, window=16), "trees", 2, 4),
+        (lambda folder: tiny("mamba", folder), "rows", 2, 3),
+        (lambda folder: tiny("gemma", folder, sliding_window=16), "trees", 2, 4),
     ],
 )
 def test_units_on_workers_give_the_bits_and_the_path_of_a_local_run(
