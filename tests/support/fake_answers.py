@@ -127,19 +127,12 @@ def items_of(b: Bench, *, topics: int = 4, cue: bool = False, seed: int = 0) -> 
     return out
 
 
-def own_rows(
-    b: Bench, *, template: str = "d4-like-v1", voters: Sequence[str] | None = None, bare: bool = False
-) -> list[Answer]:
-    """Letter rows, one an item, in the benchmark's own order; `bare`: with the pick only, as some logs are."""
-    out = []
-    for name, item, k, key, pick in _each(b, voters):
-        row = _row(Asked(item, "choices_only", name, orders.own(k), template, key), pick)
-        if bare and pick >= 0:
-            row = Answer(
-                item, "choices_only", name, orders.own(k), template, key, pick, float(pick == key), ()
-            )
-        out.append(row)
-    return out
+def own_rows(b: Bench, *, template: str = "d4-like-v1", voters: Sequence[str] | None = None) -> list[Answer]:
+    """Letter rows, one an item, in the benchmark's own order."""
+    return [
+        _row(Asked(item, "choices_only", name, orders.own(k), template, key), pick)
+        for name, item, k, key, pick in _each(b, voters)
+    ]
 
 
 def turned_rows(

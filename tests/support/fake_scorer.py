@@ -21,7 +21,7 @@ class FakeScorer:
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
         self.asked += requests
         progress(len(requests))
-        return [Logprob(self.taste(r), len(r.continuation.split())) for r in requests]
+        return [Logprob(self.taste(r), len(r.continuation.split()) or 1) for r in requests]
 
     def fingerprint(self) -> dict[str, str]:
         return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from robustify.items.views import Request
 from robustify.models.engines.cache import Cache
@@ -27,18 +27,12 @@ from robustify.pipeline.config import Config, parse
 from tests.support.serving import Answer, serving
 
 
-class Brain(Protocol):
-    """A language model: text to tokens and back, and how likely each is."""
-
-    def encode(self, text: str) -> list[int]: ...
-    def text(self, token: int) -> str: ...
-    def scored(self, ids: Sequence[int]) -> list[dict[int, float]]:
-        """After each token: the log-probability of every token that may come next."""
-        ...
-
-
 class Toy:
-    """A model of hashes: a token's log-probability depends on the two before it. Letters are likely after a colon."""
+    """A model of hashes: a token's log-probability depends on the two before it. Letters are likely after a colon.
+
+    As any model behind the stub, it turns text to tokens and back, and gives after each token the log-probability of
+    every token that may come next (`scored`).
+    """
 
     WORDS = tuple(re.findall(r" \w+|[^ ]", " A B C D Rome Paris the., and\n red blue green"))
 
@@ -102,6 +96,9 @@ class Loaded:
             logits = self._model(self._torch.tensor([list(ids)])).logits[0].double()
             rows = self._torch.log_softmax(logits, dim=-1)
         return [dict(enumerate(row.tolist())) for row in rows]
+
+
+Brain = Toy | Loaded
 
 
 @dataclass

@@ -12,23 +12,11 @@ from typing import Any
 from robustify.base.errors import DataError
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load
+from tests.support.cases import contents
 
 Row = dict[str, Any]
-COLOURS = ("red", "green", "blue", "grey", "pink", "gold", "white", "black", "brown", "violet", "coral")
-THINGS = ("kite", "ball", "drum", "boat", "sock", "lamp", "chair", "bell", "hat", "cup", "spoon", "door")
-ENDS = ("{0} {1}", "a {0} {1}", "{0}, then a {1}", "{1}", "{0} {1} of {2}", "{2}", "{0}; {1}", "{1} ({0})")
-POOLS = (
-    [*map(str, range(60))], [*map(str, range(6))], ["A", "B", "C", "D", "E", "K"], ["0.5", "1.5", "1/2", "2.0", "10 %"],
-    ["I", "II", "III", "I and II", "neither"], ["yes", "no", "maybe", "perhaps", "never"],
-    [" red", " blue", " green", " grey", " pink"], ["A) red", "B) blue", "none of these", "both A and B", "all"],
-)  # fmt: skip
-"""Options that look like something else."""
+COLOURS, THINGS, ENDS, POOLS, SERIES, STEMS, LISTS, KEYS = contents("random_files").values()
 LETTERS = "ABCDE"
-SERIES = ("{L}", "option_{l}", "Option {L}", "choice{n}", "answer_{l}", "op{l}", "ending{i}")
-"""Names of columns with one option each, by the letter, the number, or the index of the option."""
-STEMS = ("question", "Question", "query", "prompt", "problem", "frage", "question_text")
-LISTS = ("options", "choices", "candidates", "answers", "endings")
-KEYS = ("answer", "label", "gold", "target", "correct_answer", "answer_key", "correct", "gold_label")
 MORE: dict[str, Callable[[random.Random], Any]] = {
     "topic": lambda r: r.choice(["toys", "tools"]), "explanation": lambda r: f"As seen on page {r.randrange(90)}.",
     "year": lambda r: 1990 + r.randrange(30), "passage": lambda r: f"Once there was a {_text(r)}.",

@@ -1,6 +1,5 @@
 """A restricted run over the mock set, asked of two made-up models, so that no weights are needed."""
 
-import hashlib
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,34 +23,23 @@ from robustify.runs.run import Run
 from robustify.wings import wings
 from tests.support import files as files
 from tests.support import restricted_set
-from tests.support.fake_scorer import opens
+from tests.support.fake_scorer import FakeScorer, opens
+from tests.support.readers import share
 
 NAMES = ("stub-a", "stub-b")
 environment = restricted_set.environment
 
 
-@dataclass(frozen=True)
-class Stub:
+class Stub(FakeScorer):
     """Likes long texts, knows a little, and is otherwise a fixed whim of each prompt."""
 
-    name: str
-    long: float = 0.05
-
-    def loglikelihoods(self, requests: list[Request], progress: Progress = no_progress) -> list[Logprob]:
-        progress(len(requests))
-        return [Logprob(self._score(r), len(r.continuation.split()) or 1) for r in requests]
+    def __init__(self, name: str) -> None:
+        super().__init__(self._score, name)
 
     def _score(self, request: Request) -> float:
-        words = len(request.continuation.split())
-        drawn = hashlib.sha256(
-            f"{self.name}|{request.context[-60:]}|{request.continuation}".encode()
-        ).digest()
-        whim = int.from_bytes(drawn[:4], "big") / 2**32
-        per_char = -2.0 + whim + (1.2 if words >= 8 else 0.0)
+        whim = share(self.name, request.context[-60:], request.continuation)
+        per_char = -2.0 + whim + (1.2 if len(request.continuation.split()) >= 8 else 0.0)
         return per_char * max(1, len(request.continuation))
-
-    def fingerprint(self) -> dict[str, str]:
-        return {"engine": "stub", "sha256": hashlib.sha256(self.name.encode()).hexdigest()}
 
 
 def config(**changes: Any) -> Config:
