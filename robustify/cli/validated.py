@@ -44,9 +44,11 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
 
 
 def _naming(data: Mapping[str, Any]) -> str:
-    """Return the options with which a harness finds and runs the task of this `data` block."""
-    places = "".join(f" --include-path {shlex.quote(str(place))}" for place in data.get("include_path", ()))
-    return places + " --trust-task-code" * bool(data.get("trust_task_code"))
+    """Return the options that name the split of this `data` block, and by which a harness finds and runs its task."""
+    split = ["--split", data["split"]] if data.get("split") else []
+    places = [word for place in data.get("include_path", ()) for word in ("--include-path", str(place))]
+    trust = ["--trust-task-code"] * bool(data.get("trust_task_code"))
+    return "".join(f" {shlex.quote(word)}" for word in (*split, *places, *trust))
 
 
 def why_lines(tree: Mapping[str, Any]) -> Iterator[str]:

@@ -99,7 +99,9 @@ def _origin(task: Any) -> dict[str, str]:
     parts = [str(part) for part in (config.dataset_path, config.dataset_name) if part]
     commits = [*map(_commit, splits.values())] if isinstance(splits, Mapping) else []
     about = {
-        "set": " and ".join(dict.fromkeys(names)) or "/".join(parts),
+        "set": " and ".join(dict.fromkeys(names))
+        or "/".join(parts)
+        or "a set that the code of the task loads",
         "pinned": arguments.get("revision"),
     }
     about["revision"] = next(filter(None, commits), None)
@@ -117,9 +119,17 @@ def _inspect(job: Job, facts: Facts) -> Iterator[object]:
     """Yield the samples of a task of Inspect."""
     load_tasks = importlib.import_module("inspect_ai._eval.loader").load_tasks
     facts["stage"] = "loading the task"
-    tasks = load_tasks([job["task"]])
+    try:
+        tasks = load_tasks([job["task"]])
+    except Exception:
+        file, _, name = job["task"].rpartition("@")
+        decorated = importlib.import_module("inspect_ai._util.decorator").parse_decorators
+        facts["tasks"] = [task for task, _ in decorated(Path(file), "task")] if file else [name]
+        if name in facts["tasks"]:
+            raise
+        tasks = []
     if len(tasks) != 1:
-        facts["tasks"] = [task.name for task in tasks]
+        facts.setdefault("tasks", [task.name for task in tasks])
         raise _ChoiceError("task")
     samples = tasks[0].dataset
     facts["sets"] = [{"set": str(samples.name or tasks[0].name), "location": str(samples.location or "")}]

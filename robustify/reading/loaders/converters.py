@@ -15,6 +15,7 @@ from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.loaders import special_layouts
 from robustify.reading.loaders.option_columns import right_count_error, truth
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
+from robustify.reading.marks.labelling import cut_at_labels, without_tail
 from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, choice_columns, labelled_series, usual_names
 
 _SAMPLE, _SAMPLE_OF_LAYOUT = 20, 200
@@ -32,8 +33,11 @@ def table_of_items(name: str, table: SourceTable) -> SourceTable:
     `DataError` if an Inspect log is of a task without choices."""
     if table.outer == "inspect_log":
         if not any(row.cells.get("choices") for row in table.rows):
+            table = replace(table, rows=tuple(map(_with_listed_choices, table.rows)))
+        if not any(row.cells.get("choices") for row in table.rows):
             raise DataError(
-                f"{name}: the samples of the Inspect log have no choices; expected a multiple-choice task",
+                f"{name}: the samples of Inspect have no choices, and their inputs list none; expected a multiple-choice "
+                "task. To grade written answers, see `robustify free`.",
                 code="log-without-choices",
             )
         return _rebuilt(table, partial(_inspect_cells, set()), layout="inspect_log", outer="")
@@ -195,6 +199,15 @@ def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | N
     # lm-eval's `target` is the key if the inner row has none, and otherwise it tells how the key counts.
     column = LOGGED_TARGET if _has_key(tuple(inner)) else "target"
     return [{**inner, **({column: cells["target"]} if "target" in cells else {})}]
+
+
+def _with_listed_choices(row: SourceRow) -> SourceRow:
+    """Return a sample of Inspect with the choices that its input lists, or unchanged if it lists none."""
+    text = row.cells.get("input")
+    listed = cut_at_labels(text) if isinstance(text, str) else None
+    if listed is None or (listed := without_tail(listed)) is None or not listed.before:
+        return row
+    return replace(row, cells={**row.cells, "input": listed.before, "choices": [*listed.texts]})
 
 
 def _inspect_cells(seen: set[str], sample: Cells) -> Sequence[Cells]:

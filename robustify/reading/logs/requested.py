@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from os.path import commonprefix
@@ -16,6 +17,7 @@ from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_obj
 from robustify.reading.logs.log import ItemsOfLog, LoggedItem
 from robustify.reading.logs.prompts import Prompt, plain_context
 from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
+from robustify.reading.vocabulary import NAMES, usual_names
 
 _SAMPLED = 200
 _LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
@@ -26,6 +28,11 @@ NO_TEXTS = Notice(
     "the scored options are only labels, and neither `doc` nor the prompt has lines with their texts (`A. ...`) that end "
     "clearly",
     code="unlisted-options",
+)
+
+_SHOWN_QUESTION = Notice(
+    "no column of the docs is named as a question, so it is the one that the prompts show",
+    code="question-from-prompts",
 )
 
 
@@ -249,6 +256,49 @@ def items_in_rows(
     try:
         return items_of(table_of_items(file, table))
     except DataError as error:
-        items, faults, notes = items_of(table_of_items(file, with_requested_options(table, before, error)))
+        asked, unknown = _with_shown_question(table), error
+    if asked is not table:
+        with suppress(DataError):
+            items, faults, notes = items_of(table_of_items(file, asked))
+            return items, faults, [_SHOWN_QUESTION, *notes]
+    items, faults, notes = items_of(table_of_items(file, with_requested_options(asked, before, unknown)))
     note = "the options were read from the requests, because the docs do not contain them"
-    return items, faults, [Notice(note, code="options-from-requests"), *notes]
+    shown = [_SHOWN_QUESTION] * (asked is not table)
+    return items, faults, [*shown, Notice(note, code="options-from-requests"), *notes]
+
+
+def _with_shown_question(table: SourceTable) -> SourceTable:
+    """Name the column of the docs that most prompts show last before their options `question`, if no column has a usual
+    name. Return any other table unchanged."""
+    docs = [as_object(row.cells.get("doc")) for row in table.rows]
+    if any(usual_names(doc, NAMES["stem"]) for doc in docs[:_SAMPLED]):
+        return table
+    shown = Counter(
+        column
+        for row, doc in zip(table.rows[:_SAMPLED], docs, strict=False)
+        if (column := _shown_column(doc, row.cells)) is not None
+    )
+    column, n = shown.most_common(1)[0] if shown else ("", 0)
+    if 2 * n <= min(len(docs), _SAMPLED):
+        return table
+    rows = (
+        replace(
+            row, cells={**row.cells, "doc": {**doc, "question": doc[column]}} if column in doc else row.cells
+        )
+        for row, doc in zip(table.rows, docs, strict=True)
+    )
+    return replace(table, rows=tuple(rows))
+
+
+def _shown_column(doc: Cells, cells: Cells) -> str | None:
+    """Return the column of a doc whose text of several words stands last in the prompt, before the listed options."""
+    pairs = _pairs(cells)
+    context = plain_context(pairs[0][0]) if pairs else ""
+    listed = cut_at_labels(context)
+    asked = listed.before if listed else context
+    places = {
+        name: asked.rfind(text) + len(text)
+        for name, value in doc.items()
+        if isinstance(value, str) and " " in (text := value.strip()) and text in asked
+    }
+    return max(places, key=places.__getitem__, default=None)

@@ -121,6 +121,8 @@ def test_a_task_of_inspect_gives_its_samples_and_their_targets(tasks: Path) -> N
     found = surveyed(INSPECT, "inspect:made.py@sums", "--trust-task-code")
     assert found["key_positions"] == {"0": 8, "1": 8, "2": 8}
     assert found["read"][0]["keyed_by"] == "Inspect's `target`"
+    absent = called(INSPECT, "validate", "inspect:made.py@absent", "--trust-task-code")
+    assert (absent.returncode, "ambiguous-set" in absent.stderr) == (2, True)
 
 
 @pytest.fixture
@@ -141,6 +143,9 @@ def test_a_set_in_the_cache_of_the_hub_is_loaded_with_its_commit(
     hub: Path, robustify: Callable[..., Ended]
 ) -> None:
     assert robustify("validate", "hf:made/sums").code == 2
+    assert (
+        "hf:made/sums --split test --public" in robustify("validate", "hf:made/sums", "--split", "test").out
+    )
     ended = robustify("validate", "hf:made/sums", "--split", "test", "--json")
     found = json.loads(ended.out)
     assert found["n_items"] == 24
