@@ -71,7 +71,7 @@ def test_no_input_is_put_into_a_script_and_every_action_is_pinned() -> None:
 @pytest.mark.parametrize("name", ["install", pytest.param("audit", marks=pytest.mark.slow)])
 def test_nothing_of_the_checked_out_branch_runs(tmp_path: Path, name: str) -> None:
     place = benchmark(tmp_path)
-    for module in (
+    replaced = (
         "pip",
         "robustify",
         "json",
@@ -81,7 +81,8 @@ def test_nothing_of_the_checked_out_branch_runs(tmp_path: Path, name: str) -> No
         "sitecustomize",
         "usercustomize",
         "os",
-    ):
+    )
+    for module in replaced:
         (place / module).mkdir()
         for file in (f"{module}/__init__.py", f"{module}/__main__.py", f"{module}.py"):
             (place / file).write_text(f"open({str(place / 'ran')!r}, 'w')")

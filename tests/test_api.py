@@ -5,6 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import rule_table
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
-from tests.support.exported_run import made_up
+from tests.support.cases import refuses
+from tests.support.exported_run import lines, made_up
+from tests.support.fake_logs import jsonl
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOK = ROOT / "docs" / "from_python.ipynb"
@@ -30,21 +33,14 @@ def test_eight_names_are_public_and_importing_them_loads_nothing() -> None:
     assert done.stdout.strip() == "['robustify']"
 
 
-def test_every_public_name_says_what_it_is() -> None:
+def test_every_public_name_says_what_it_is_and_type_checkers_see_the_same_names() -> None:
     for name in set(rb.__all__) - {"__version__"}:
         assert len(str(getattr(rb, name).__doc__)) > 60, name
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="nonsense"):
         rb.nonsense  # noqa: B018
-
-
-def test_type_checkers_see_the_same_names() -> None:
     tree = ast.parse((ROOT / "robustify" / "__init__.py").read_text("utf-8"))
-    named = {
-        a.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.level == 0
-        for a in node.names
-    }
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0]
+    named = {alias.name for node in imports for alias in node.names}
     assert set(rb.__all__) - {"__version__"} <= named
     assert (ROOT / "robustify" / "py.typed").is_file()
 
@@ -54,10 +50,9 @@ def test_the_tables_are_those_of_the_files(run: Run) -> None:
     assert len(found.answers) == len(run.answers)
     assert found.verdicts["verdict"].to_dict() == run.verdicts
     assert found.verdicts["votes"].dtype.kind in "if"
-    rows = [json.loads(line) for line in (run.folder / "evidence.jsonl").read_text("utf-8").splitlines()]
-    assert found.evidence["pick"].dropna().astype(int).to_dict() == {
-        r["item"]: r["pick"] for r in rows if r["pick"] is not None
-    }
+    picks = {row["item"]: row["pick"] for row in lines(run.folder / "evidence.jsonl")}
+    evidence = found.evidence["pick"].dropna().astype(int).to_dict()
+    assert evidence == {item: pick for item, pick in picks.items() if pick is not None}
 
 
 def test_the_summary_is_a_table_with_n_and_interval(run: Run) -> None:
@@ -113,8 +108,8 @@ def rows_of(items: list[Item]) -> list[dict[str, Any]]:
 def test_heuristics_take_items_in_every_form(form: str, tmp_path: Path) -> None:
     items = made_up()
     rows = rows_of(items)
-    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    forms = {"rows": rows, "items": items, "frame": pd.DataFrame(rows), "file": tmp_path / "items.jsonl"}
+    file = jsonl(tmp_path / "items.jsonl", rows)
+    forms = {"rows": rows, "items": items, "frame": pd.DataFrame(rows), "file": file}
     found = rb.heuristics(forms[form])
     expected: Any = rule_table(items)["heuristics"]
     assert found["value"].to_dict() == {name: row["value"] for name, row in expected.items()}
@@ -146,13 +141,13 @@ ODD = [{"frage": f"Which lamp {i}?", "one": "red", "two": "blue", "right": "one"
 
 @pytest.mark.parametrize("form", ["frame", "rows", "file"])
 def test_errors_are_in_the_words_of_python(form: str, tmp_path: Path) -> None:
-    path = tmp_path / "odd set.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ODD))
-    data, name = {
+    path = jsonl(tmp_path / "odd set.jsonl", ODD)
+    forms = {
         "frame": (pd.DataFrame(ODD), "the DataFrame"),
         "rows": (ODD, "the list"),
-        "file": (path, "odd set.jsonl"),
-    }[form]
+        "file": (path, path.name),
+    }
+    data, name = forms[form]
     for work in (
         lambda **how: rb.audit(data, **how),
         lambda **how: rb.audit(data, public=True, **how),
@@ -182,26 +177,23 @@ def test_a_single_name_of_a_model_is_no_list_of_its_letters(tmp_path: Path) -> N
         assert "'nowhere'" in str(refused.value)
 
 
-def test_a_file_that_does_not_exist_is_no_file_of_items() -> None:
-    for work in (lambda: rb.audit("nowhere.csv"), lambda: rb.open("nowhere")):
-        with pytest.raises(rb.RobustifyError, match="nowhere") as refused:
-            work()
-        assert refused.value.exit_code == 2
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "a file that does not exist": (lambda: rb.audit("nowhere.csv"), "no-such-config"),
+    "a folder that does not exist": (lambda: rb.open("nowhere"), "not-a-run"),
+    "items of which nobody says that they are public": (lambda: rb.audit(rows_of(made_up())), "not-public"),
+    "a cell without JSON": (
+        lambda: rb.heuristics([{"stem": "s", "choices": {"x", "y"}, "key": 0}]),
+        "items-not-json",
+    ),
+    "rows that are none": (lambda: rb.heuristics([{"stem": "s"}, None, 42]), "items-not-json"),
+    "a number": (lambda: rb.heuristics(42), "items-not-json"),
+}
 
 
-def test_items_of_which_nobody_says_that_they_are_public_and_a_cell_without_json_are_refused() -> None:
-    with pytest.raises(rb.RobustifyError) as refused:
-        rb.audit(rows_of(made_up()))
-    assert refused.value.code == "not-public"
-    odd: list[Any] = [
-        [{"id": "a", "stem": "s", "choices": {"x", "y"}, "key": 0}],
-        [{"stem": "s"}, None, 42],
-        42,
-    ]
-    for data in odd:
-        with pytest.raises(rb.RobustifyError) as refused:
-            rb.heuristics(data)
-        assert refused.value.code == "items-not-json"
+@pytest.mark.parametrize(("work", "code"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_set_of_public_items_and_no_run_is_refused(work: Callable[[], object], code: str) -> None:
+    with refuses(code):
+        work()
 
 
 def test_logs_are_judged(run: Run) -> None:

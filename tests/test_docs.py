@@ -37,13 +37,6 @@ def test_the_schema_of_the_summary_is_fresh() -> None:
     assert docs.SCHEMA.read_text(encoding="utf-8") == docs.schema(), "run `make fix`"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[p.path.name for p in PAGES])
-def test_relative_links_lead_somewhere(page: docs.Page) -> None:
-    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.text):
-        if "://" not in link:
-            assert (page.path.parent / link).exists(), link
-
-
 def anchors(page: Path) -> set[str]:
     """Return the anchors that GitHub gives to the headings of a page."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
@@ -52,7 +45,9 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[p.path.name for p in PAGES])
-def test_links_to_a_heading_find_it(page: docs.Page) -> None:
+def test_relative_links_and_links_to_a_heading_lead_somewhere(page: docs.Page) -> None:
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.text):
+        assert "://" in link or (page.path.parent / link).exists(), link
     for link, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.text):
         target = page.path.parent / link if link else page.path
         assert target.suffix != ".md" or anchor in anchors(target), f"{link}#{anchor}"

@@ -17,14 +17,8 @@ import pytest
 
 from tests.support.reader_case import Case, cases
 
-GOOD = {
-    "id": "g",
-    "stem": "ZQX stem?",
-    "choices": ["ZQX a", "ZQX b", "ZQX c", "ZQX d"],
-    "key": 1,
-    "topic": "cups",
-}
-ROW = json.dumps(GOOD)
+CHOICES = ["ZQX a", "ZQX b", "ZQX c", "ZQX d"]
+ROW = json.dumps({"id": "g", "stem": "ZQX stem?", "choices": CHOICES, "key": 1, "topic": "cups"})
 DEEP = "[" * 100_000
 
 

@@ -1,12 +1,27 @@
-"""The house's floors: a module imports only from floors below its own, and the walls stand."""
+"""The house's floors: a module imports only from floors below its own, the walls stand, and every loader, import, and
+opening of a run requires a guard, so that no door can forget recognition."""
 
 import ast
+import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from robustify.base.errors import AuthorisationError
+from robustify.composing.candidates import read_candidates
+from robustify.freeform import questions
+from robustify.items.item import Item
+from robustify.pipeline import compared_logs, from_logs, linted_logs, public
+from robustify.reading import loaders
+from robustify.reading.guard import UNGUARDED
+from robustify.report.compare import compared
+from robustify.report.dashboard import dashboard_html
+from robustify.runs import run, stored
+from tests.support.fake_logs import jsonl
 from tools import house
 
 ROOT = Path(__file__).parent.parent
@@ -88,16 +103,21 @@ LIGHT: dict[str, tuple[str, set[str]]] = {
 """What is small and must say its first word in a moment, and what it must not load."""
 
 
+def modules_after(code: str, folder: Path) -> tuple[set[str], str]:
+    """Return the modules that are loaded after this code in a folder with a small file, and what it printed."""
+    rows = "".join(f"Which box is number {n}?,red {n},blue {n},{'AB'[n % 2]}\n" for n in range(60))
+    (folder / "small.csv").write_text(f"question,A,B,answer\n{rows}")
+    command = [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"]
+    env = {"PYTHONPATH": str(ROOT), "PATH": "", "ROBUSTIFY_CACHE": str(folder)}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    return set("".join(done.stdout.splitlines()[-1:]).split()), done.stdout[-300:] + done.stderr
+
+
 @pytest.mark.parametrize(("code", "heavy"), LIGHT.values(), ids=LIGHT)
 def test_what_is_small_loads_nothing_heavy(code: str, heavy: set[str], tmp_path: Path) -> None:
-    rows = "".join(f"Which box is number {n}?,red {n},blue {n},{'AB'[n % 2]}\n" for n in range(60))
-    (tmp_path / "small.csv").write_text(f"question,A,B,answer\n{rows}")
-    whole = f"import sys\n{code}\nprint(sorted({heavy!r} & {{m.split('.')[0] for m in sys.modules}}))"
-    done = subprocess.run(
-        [sys.executable, "-c", whole], cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert done.stdout.splitlines()[-1:] == ["[]"], done.stdout[-300:] + done.stderr
+    loaded, done = modules_after(code, tmp_path)
+    assert loaded, done
+    assert not heavy & {name.split(".")[0] for name in loaded}, done
 
 
 MOST_MODULES, MOST_OF_WINGS = 142, 6
@@ -105,17 +125,10 @@ MOST_MODULES, MOST_OF_WINGS = 142, 6
 
 
 def test_a_plain_audit_imports_of_wings_only_recognition(tmp_path: Path) -> None:
-    rows = "".join(f"Which box is number {n}?,red {n},blue {n},{'AB'[n % 2]}\n" for n in range(60))
-    (tmp_path / "small.csv").write_text(f"question,A,B,answer\n{rows}")
-    run = COMMAND.format(["small.csv", "--public", "-o", "out", "-q"])
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{run}\nprint(*sys.modules)"], cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "ROBUSTIFY_CACHE": str(tmp_path)}, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    imported = {name for name in done.stdout.split() if name in MODULES}
+    loaded, done = modules_after(COMMAND.format(["small.csv", "--public", "-o", "out", "-q"]), tmp_path)
+    imported = loaded & MODULES.keys()
     coded = {name for name in imported if len(house.parsed(MODULES[name]).body) > 1}
-    assert coded, done.stderr
+    assert coded, done
     of_wings = {name for name in imported if house.place(name) in WINGS}
     assert {house.place(name) for name in of_wings} == {"restricted"}
     assert len(of_wings) <= MOST_OF_WINGS, sorted(of_wings)
@@ -138,3 +151,89 @@ def test_no_model_code_is_trusted_and_no_pickle_is_loaded() -> None:
                 assert node.value.value is False, f"{name}: trust_remote_code"
         roots = {target.split(".")[0] for target, _ in house.imported(path, MODULES)}
         assert roots.isdisjoint({"pickle", "dill", "joblib", "cloudpickle"})
+
+
+DOORS: tuple[Callable[..., Any], ...] = (
+    loaders.load, loaders.load_many, run.Run, run.open_run, run.refuse_other, stored.split_items,
+    from_logs.import_logs, compared_logs.runs_of_logs, linted_logs.as_log, public.PublicPolicy, public.judged_run,
+    compared, dashboard_html, questions.read_items, questions.read_rows, questions.read_nugget_rows, read_candidates,
+)  # fmt: skip
+UNGUARDED_USERS = {
+    "robustify.reading.guard": "defines it",
+    "robustify.restricted.access": "requirements of a restricted set are met, or the signs of a set are listed",
+    "robustify.export.mending": "a file that was just written is read back",
+}
+
+
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__qualname__)
+def test_a_door_requires_its_guard(door: Callable[..., Any]) -> None:
+    assert inspect.signature(door).parameters["guard"].default is inspect.Parameter.empty
+
+
+def test_only_listed_modules_use_the_guard_that_accepts_every_file() -> None:
+    users = {
+        name
+        for name, path in MODULES.items()
+        for node in ast.walk(house.parsed(path))
+        if isinstance(node, ast.Name | ast.Attribute | ast.alias)
+        and "UNGUARDED" in (getattr(node, "id", ""), getattr(node, "attr", ""), getattr(node, "name", ""))
+    }
+    assert users == UNGUARDED_USERS.keys()
+
+
+def test_no_function_of_the_house_has_a_guard_with_a_default() -> None:
+    defaults = [
+        f"{path.name}:{node.lineno}"
+        for path in MODULES.values()
+        for node in ast.walk(house.parsed(path))
+        if isinstance(node, ast.FunctionDef)
+        for argument, default in _defaults(node.args)
+        if argument == "guard" and default is not None
+    ]
+    assert not defaults
+
+
+def _defaults(arguments: ast.arguments) -> list[tuple[str, ast.expr | None]]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    missing = [None] * (len(positional) - len(arguments.defaults))
+    names = [argument.arg for argument in (*positional, *arguments.kwonlyargs)]
+    return list(zip(names, [*missing, *arguments.defaults, *arguments.kw_defaults], strict=True))
+
+
+class _Refusing:
+    """Guard that refuses everything."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def refuse(*_: object, **__: object) -> None:
+            raise AuthorisationError(name, code="refused-by-test")
+
+        return refuse
+
+
+ROWS = [
+    {"id": f"i{n}", "question": f"Which box is number {n}?", "answer": "one", "type": "mcq", "options": ["one", "two"],
+     "query": f"Which box is number {n}?", "passage": "The first.", "nuggets": ["It is the first."], "prediction": "one"}
+    for n in range(4)
+]  # fmt: skip
+ITEMS = [
+    {"id": f"i{n}", "stem": f"Box {n}?", "choices": ["one", "two"], "key": 0, "topic": ""} for n in range(4)
+]
+READERS: dict[str, tuple[list[dict[str, Any]], Callable[[Path, Any], object]]] = {
+    "a file of items": (ITEMS, lambda path, guard: loaders.load(loaders.Source(path=str(path)), guard)),
+    "a split of a run": (ITEMS, lambda path, guard: list(stored.split_items(path, guard))),
+    "free-response rows": (ROWS, lambda path, guard: questions.read_rows([path], None, guard)),
+    "nuggets": (ROWS, questions.read_nugget_rows),
+    "candidates": (ITEMS, lambda path, guard: read_candidates(
+        [Item("i0", "Box 0?", ("one", "two"), 0)], [loaders.Source(path=str(path))], guard)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "read"), READERS.values(), ids=READERS)
+def test_what_the_guard_refuses_is_not_read(
+    rows: list[dict[str, Any]], read: Callable[[Path, Any], object], tmp_path: Path
+) -> None:
+    path = jsonl(tmp_path / "rows.jsonl", rows)
+    read(path, UNGUARDED)
+    with pytest.raises(AuthorisationError) as refused:
+        read(path, _Refusing())
+    assert refused.value.code == "refused-by-test"

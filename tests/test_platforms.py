@@ -6,10 +6,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,8 +17,8 @@ from robustify.base.files import open_descriptor, writable
 from robustify.base.key_file import read_private
 from robustify.reading.logs import parse_log_path
 from robustify.restricted.confinement import require_private
-from tests.conftest import Ended
-from tests.support.exported_run import made_run
+from robustify.runs.run import write_items
+from tests.support.exported_run import made_run, made_up
 
 WITHOUT = """
 import ctypes, json, os, signal, sys
@@ -74,16 +72,12 @@ COMMANDS = (
 def test_commands_run_without_what_windows_lacks_on_a_console_of_cp1252(tmp_path: Path) -> None:
     run = made_run(tmp_path / "made")
     run.folder.rename(tmp_path / "run")
-    rows = [json.loads(line) for line in (tmp_path / "made/items.jsonl").read_text("utf-8").splitlines()]
-    four = [row for row in rows if len(row["choices"]) == 4]
-    lines = [
-        "question,A,B,C,D,answer",
-        *(f"{row['stem'].split(',')[0]},{','.join(row['choices'])},{'ABCD'[row['key']]}" for row in four),
-    ]
-    (tmp_path / "items.csv").write_bytes("\r\n".join(lines).encode())
+    four = [item for item in made_up() if item.k == 4]
+    lines = [f"{i.stem.split(',')[0]},{','.join(i.choices)},{'ABCD'[i.key]}" for i in four]
+    (tmp_path / "items.csv").write_bytes("\r\n".join(["question,A,B,C,D,answer", *lines]).encode())
     (tmp_path / "blank.csv").write_text('""')
     (tmp_path / "notes.md").write_text("# Notes\n")
-    (tmp_path / "箱.jsonl").write_text("".join(json.dumps(row) + "\n" for row in four))
+    write_items(tmp_path / "箱.jsonl", four)
     environment = {
         **os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C.UTF-8",
         "ROBUSTIFY_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path),
@@ -109,27 +103,19 @@ def test_a_link_and_a_private_file_are_refused_without_the_names_of_posix(
     os.close(open_descriptor(tmp_path / "link", os.O_RDONLY, follow=True))
     monkeypatch.setattr("robustify.base.key_file.OWNED", False)
     monkeypatch.setattr("robustify.restricted.confinement.OWNED", False)
-    for refused in (
-        lambda: read_private(str(tmp_path / "file"), "key", 9),
-        lambda: require_private(tmp_path),
-    ):
+    for read in (lambda: read_private(str(tmp_path / "file"), "key", 9), lambda: require_private(tmp_path)):
         with pytest.raises(AuthorisationError, match="no file modes"):
-            refused()
+            read()
 
 
 @pytest.mark.parametrize("name", ["items.csv", "items.jsonl", "items.tsv"])
 @pytest.mark.parametrize("end", ["\r\n", "\n"])
-def test_line_ends_change_no_item(
-    robustify: Callable[..., Ended], tmp_path: Path, name: str, end: str
-) -> None:
+def test_line_ends_change_no_item(robustify, tmp_path: Path, name: str, end: str) -> None:
     mark = "\t" if name.endswith("tsv") else ","
     cells = [["question", "A", "B", "answer"], *([f"Which {n}?", f"a{n}", f"b{n}", "B"] for n in range(9))]
     lines = [mark.join(row) for row in cells]
     if name.endswith("jsonl"):
-        lines = [
-            json.dumps({"question": q, "choices": [a, b], "answer": int(q[6]) % 2})
-            for q, a, b, _ in cells[1:]
-        ]
+        lines = [json.dumps({"question": q, "choices": [*of], "answer": "B"}) for q, *of, _ in cells[1:]]
     (tmp_path / name).write_bytes((end.join(lines) + end).encode())
     tree = json.loads(robustify("validate", name, "--json").out)
     assert (tree["n_items"], tree["n_quarantined"], tree["defects"]) == (9, 0, {})
@@ -148,9 +134,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_workflow_runs_both_commands_on_every_system_and_python() -> None:
-    job: dict[str, Any] = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))["jobs"][
-        "tests"
-    ]
+    job = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text("utf-8"))["jobs"]["tests"]
     matrix, steps = job["strategy"]["matrix"], {step.get("name"): step for step in job["steps"]}
     assert len(list(product(matrix["os"], matrix["python"]))) == 12
     assert "3.10" in (ROOT / "pyproject.toml").read_text("utf-8").partition("requires-python")[2][:20]
