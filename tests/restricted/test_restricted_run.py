@@ -19,7 +19,6 @@ from robustify.restricted.disclosure.released_page import read_released
 from robustify.restricted.restricted_folder import emit_split
 from robustify.wings import wings
 from tests.support import restricted_run
-from tests.support.command import invoked
 from tests.support.refusals import refused
 from tests.support.restricted_set import write_set
 
@@ -93,13 +92,6 @@ def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: 
     restricted_run.while_asked(monkeypatch, short)
     with refused(3, r"^(?!.*rb1_)(?!.*\d+ tokens).*stub-a: .*: \d+ in the view "):
         restricted_run.run(mock, mock / "out" / "run")
-
-
-@pytest.mark.parametrize("command", ["validate", "lint", "heuristics"])
-def test_numbers_of_a_restricted_set_come_from_a_run_alone(mock: Path, command: str) -> None:
-    with refused(4, "restricted adapter check mock-restricted"):
-        raise (done := invoked(command, mock / "mock.yaml")).exception
-    assert done.output == ""
 
 
 def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(

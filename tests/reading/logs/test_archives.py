@@ -18,7 +18,7 @@ from robustify.reading.logs import (
     read_log,
 )
 from robustify.reading.logs.log import LoggedItem, LogReply, path_name
-from robustify.runs.run import open_run, write_items
+from robustify.runs.run import open_run
 from robustify.wings import GUARD
 from tests.support.cases import codes
 from tests.support.command import invoked
@@ -61,26 +61,6 @@ def test_items_and_picks_are_those_of_the_archive(tmp_path: Path, kind: str) -> 
     assert codes(found.notes)[:2] == ["items-without-rows", "unreadable-answers"]
 
 
-@formats
-def test_an_archive_becomes_a_run_with_the_items_of_the_set(tmp_path: Path, kind: str) -> None:
-    # The set lists the options in another order, and lacks the last item of the archive.
-    data = [item.permuted((2, 0, 3, 1)) for item in boxes(5)]
-    write_items(tmp_path / "set.jsonl", data)
-    logs = ARCHIVES[kind](tmp_path / "logs", boxes(), REPLIES)
-    out = tmp_path / "run"
-    done = invoked("import", *logs, "--data", tmp_path / "set.jsonl", "-o", out)
-    assert done.return_value in (0, 7)
-    run = open_run(out, GUARD)
-    block = run.answers.block("full", "alpha")
-    texts = {item.id: item.choices for item in data}
-    said = [texts[run.answers.items[at]][pick] for at, pick in zip(block.item, block.pick, strict=True)]
-    assert said == [
-        boxes()[at].choices[pick] for at, pick in enumerate(PICKS["alpha"][:5]) if pick is not None
-    ]
-    assert run.manifest["import"]["formats"] == kind
-    assert len(run.manifest["data"]["quarantined"]) == 1
-
-
 def test_five_models_of_an_archive_are_analyzed_by_item(tmp_path: Path) -> None:
     items = boxes(24)
     said = {
@@ -93,7 +73,9 @@ def test_five_models_of_an_archive_are_analyzed_by_item(tmp_path: Path) -> None:
     assert table["models"].tolist() == [5] * 24
     assert table["difficulty"].tolist()[:6] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0, 1.0])
     assert table["picks_of_stronger"][0] == "1 2 0 0"
-    assert open_run(tmp_path / "run", GUARD).summary.item_analysis is not None
+    run = open_run(tmp_path / "run", GUARD)
+    assert run.summary.item_analysis is not None
+    assert run.manifest["import"]["formats"] == "openeval"
 
 
 def test_metrics_and_trials_of_one_reply_count_once(tmp_path: Path) -> None:
