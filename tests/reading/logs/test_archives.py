@@ -22,7 +22,7 @@ from robustify.runs.run import open_run
 from robustify.wings import GUARD
 from tests.support.cases import codes
 from tests.support.command import invoked
-from tests.support.fake_archives import ARCHIVES, after_examples, eee_row, opencompass, openeval, prompt
+from tests.support.fake_archives import ARCHIVES, after_examples, eee_row, opencompass, openeval
 from tests.support.fake_logs import (
     boxes,
     inspect_sample,
@@ -95,34 +95,6 @@ def test_metrics_and_trials_of_one_reply_count_once(tmp_path: Path) -> None:
     for tree, n in ((records, 6), (records[0], 1)):
         archive.write_text(json.dumps(tree))
         assert len(read_log(archive, LogOptions()).replies) == n
-
-
-def test_what_other_converters_write_is_read_too(tmp_path: Path) -> None:
-    def row(at: int, reply: str, **shown: object) -> dict[str, object]:
-        made = eee_row(boxes()[at], "m", reply, **shown)
-        return {**made, "evaluation": {"score": 0.0, "is_correct": shown["reference"] == [reply]}}
-
-    items = boxes()
-    forms = {
-        "inspect": [
-            {**row(at, "B", raw=item.stem, reference=["ABCD"[item.key]]), "answer_attribution": []}
-            for at, item in enumerate(items)
-        ],
-        "lm-eval, texts": [
-            row(at, item.choices[1], raw=f"Question: {item.stem}\nAnswer:", reference=[str(item.key)])
-            for at, item in enumerate(items)
-        ],
-        "lm-eval, letters": [
-            row(at, "B", raw=prompt(item), reference=[str(item.key)], choices=list("ABCD"))
-            for at, item in enumerate(items)
-        ],
-    }
-    for name, rows in forms.items():
-        _, found = read([jsonl(tmp_path / name / "x_samples.jsonl", rows)])
-        assert [(i.stem, i.choices, i.key) for i in found.items or ()] == [
-            (i.stem, i.choices, i.key) for i in items
-        ], name
-        assert found.answers.table["pick"].to_pylist() == [1] * 6, name
 
 
 def test_perplexities_of_opencompass_count_as_its_own_prediction(tmp_path: Path) -> None:

@@ -271,21 +271,14 @@ def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
     assert steps.rejudge(run, {}, tmp_path / "again").manifest == run.manifest
 
 
-def test_a_run_of_another_benchmark_is_replaced_only_by_force(
-    tmp_path: Path, logs: list[LogPath], items: list[Item]
-) -> None:
+def test_a_run_of_another_benchmark_is_replaced_only_by_force(tmp_path: Path, logs: list[LogPath]) -> None:
     words, folder = [*(f"full:{log.path}" for log in logs), "-q"], tmp_path / "out"
-    for _ in range(2):
-        assert invoked("import", *words, "-o", folder, "--name", "boxes").exception is None
-    refused = invoked("import", *words, "-o", folder, "--name", "crates")
-    assert isinstance(refused.exception, UsageError)
-    assert open_run(folder, GUARD).manifest["config"]["name"] == "boxes"
+    for name in ("boxes", "boxes", "crates"):
+        refused = invoked("import", *words, "-o", folder, "--name", name).exception
+        assert type(refused) is (UsageError if name == "crates" else type(None))
+        assert open_run(folder, GUARD).manifest["config"]["name"] == "boxes"
     assert invoked("import", *words, "-o", folder, "--name", "crates", "--force").exception is None
     assert open_run(folder, GUARD).manifest["config"]["name"] == "crates"
-    others = [replace(item, id=f"x{at}", stem=f"Other {at}?") for at, item in enumerate(items)]
-    other = logged(tmp_path / "others", "one", others, PICKS["one"])
-    with pytest.raises(UsageError):
-        import_logs([LogPath(other)], folder, GUARD, overrides={"name": "crates"})
 
 
 @pytest.mark.parametrize(("chosen", "audits"), [({}, True), ({"encoder": False}, False)])
