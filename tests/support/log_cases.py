@@ -1,10 +1,11 @@
 """Cases of logs: their contents, or a recipe for the rows of a harness, and what the readers make of them.
 
 `contents` is the text of `file`, and `rows` are its JSON lines, or those of Parquet. A recipe is `harness` with `boxes`
-(number of items and of options), and `picks`, `scores`, or `replies` in the order of the items. `with` are arguments of the
-maker. `set` has values by dotted path for all rows, and `set_in` for one row by its number, where `*` is every member and
-`$drop` removes one. `printed`, `scored`, and `requests` change the scores. With `one_list` the rows are one JSON list.
-`for` has values of a variable, each of which gives a case. In texts, $stem, $options, and so on are those of the item.
+(number of items and of options), and `picks`, `scores`, or `replies` in the order of the items. With `repeat`, each
+item has several rows. `with` are arguments of the maker. `set` has values by dotted path for all rows, and `set_in` for
+one row by its number, where `*` is every member and `$drop` removes one. `printed`, `scored`, and `requests` change the
+scores. With `one_list` the rows are one JSON list. `for` has values of a variable, each of which gives a case. In
+texts, $stem, $options, and so on are those of the item.
 
 `expect` names what must come of it. Without `error` and `faults`, there must be none. `notes` are codes that must be there,
 `no_notes` codes that must not, and `counts` the last number in the note with a code. With `data` the log is matched with
@@ -119,7 +120,7 @@ def write_log(case: Case, folder: Path) -> Path:
         return path
     if "rows" in case:
         return (parquet if path.suffix == ".parquet" else jsonl)(path, case["rows"])
-    items = boxes(*case.get("boxes", [6]))
+    items = [item for item in boxes(*case.get("boxes", [6])) for _ in range(case.get("repeat", 1))]
     replies = case.get("replies") or case.get("scores") or scores_for(case["picks"])
     pairs = [
         (_names(item, at), _row(case, item, at, replies[at % len(replies)])) for at, item in enumerate(items)

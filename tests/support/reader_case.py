@@ -61,6 +61,7 @@ def seen(loaded: Loaded) -> dict[str, Any]:
         "groups": [item.group for item in items],
         "layout": loaded.layout,
         "benchmark": loaded.name,
+        "sha256": loaded.sha256,
         "notes": list(dict.fromkeys(map(notice_code, notes(loaded)))),
         "aside": {row.line: notice_code(row.reason) for row in loaded.quarantined},
         "n_notes": len(notes(loaded)),
@@ -79,7 +80,14 @@ def refusal(error: RobustifyError) -> dict[str, Any]:
     ]
     advised = [[word for word in shlex.split(text) if word != "--map"] for text in quoted]
     places = re.findall(r"[\w-]+\.\w+:\d+", str(error))
-    return {"refused": list(error.codes), "lines": lines, "places": places, "advised": advised}
+    words = re.findall(r"[0-9a-f]{64}", str(error))
+    return {
+        "refused": list(error.codes),
+        "lines": lines,
+        "places": places,
+        "words": words,
+        "advised": advised,
+    }
 
 
 def misses(case: Case, folder: Path) -> list[str]:

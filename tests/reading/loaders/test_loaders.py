@@ -79,15 +79,6 @@ def test_what_a_map_leaves_out_is_left_out_of_a_copy_of_it_too() -> None:
             kind.model_validate(tree)
 
 
-def test_a_pinned_digest_must_fit(read: Read) -> None:
-    rows = [{**LISTED, "answer": 1}]
-    digest = hashlib.sha256(lines(rows).encode()).hexdigest()
-    assert read(rows, sha256=digest.upper()).sha256 == digest
-    with refuses("digest-differs") as refusal:
-        read(rows, sha256="0" * 64)
-    assert digest in str(refusal.value)
-
-
 def test_the_guard_sees_the_set_with_its_adapter_and_names(tmp_path: Path) -> None:
     guard = Mock()
     (tmp_path / "a.jsonl").write_text(lines([{**LISTED, "answer": 1}]), "utf-8")

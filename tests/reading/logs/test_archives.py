@@ -22,7 +22,7 @@ from robustify.runs.run import open_run
 from robustify.wings import GUARD
 from tests.support.cases import codes
 from tests.support.command import invoked
-from tests.support.fake_archives import ARCHIVES, after_examples, eee_row, opencompass, openeval
+from tests.support.fake_archives import ARCHIVES, openeval
 from tests.support.fake_logs import (
     boxes,
     inspect_sample,
@@ -78,15 +78,7 @@ def test_five_models_of_an_archive_are_analyzed_by_item(tmp_path: Path) -> None:
     assert run.manifest["import"]["formats"] == "openeval"
 
 
-def test_metrics_and_trials_of_one_reply_count_once(tmp_path: Path) -> None:
-    rows = [eee_row(item, "owner/name", "B") for item in boxes()]
-    path = jsonl(tmp_path / "x_samples.jsonl", [row for row in rows for _ in range(3)])
-    log = read_log(path, LogOptions())
-    assert ([reply.pick for reply in log.replies], {reply.model for reply in log.replies}) == (
-        [1] * 6,
-        {"owner/name"},
-    )
-    assert [note.rpartition(": ")[2] for note in log.notes if note.code == "repeated-replies"] == ["12"]
+def test_trials_of_one_reply_count_once(tmp_path: Path) -> None:
     (archive,) = openeval(tmp_path, boxes(), {"alpha": ["A"] * 6})
     records = json.loads(archive.read_text())
     for record in records:
@@ -95,18 +87,6 @@ def test_metrics_and_trials_of_one_reply_count_once(tmp_path: Path) -> None:
     for tree, n in ((records, 6), (records[0], 1)):
         archive.write_text(json.dumps(tree))
         assert len(read_log(archive, LogOptions()).replies) == n
-
-
-def test_perplexities_of_opencompass_count_as_its_own_prediction(tmp_path: Path) -> None:
-    (path,) = opencompass(tmp_path, boxes(), {"alpha": ["C"] * 6})
-    rows = json.loads(path.read_text())
-    for at, item in enumerate(boxes()):
-        shown = {f"label: {mark}": {"testing input": "", "prompt": "", "PPL": 0.5} for mark in "ABCD"}
-        rows[str(at)] |= {"in-context examples": "", "origin_prompt": f"{after_examples(item)} A", **shown}
-    path.write_text(json.dumps(rows))
-    _, found = read([path])
-    assert found.answers.table["pick"].to_pylist() == [2] * 6
-    assert [i.choices for i in found.items or ()] == [i.choices for i in boxes()]
 
 
 def recognizes(file: LogFile) -> bool:

@@ -1,7 +1,6 @@
 """Inspect's logs: a letter is a letter of the logged choices, and nothing partial passes for whole."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -46,17 +45,6 @@ def test_shuffled_choices_are_found_by_their_text(
     assert [r["pick"] for r in rows] == [wanted for _, wanted in drawn]
     assert [tuple(r["order"]) for r in rows] == [tuple(order) for order, _ in drawn]
     assert [r["correct"] for r in rows] == [float(w == i.key) for i, (_, w) in zip(items, drawn, strict=True)]
-
-
-@pytest.mark.parametrize("epochs", [((2, "C"), (1, "B")), ((3, "C"), (2, "B"))])
-def test_of_several_epochs_the_first_counts_and_it_is_said(
-    tmp_path: Path, epochs: tuple[tuple[int, str], ...]
-) -> None:
-    items = boxes(3)
-    samples = [inspect_sample(i, a, epoch=e) for e, a in epochs for i in items]
-    log = log_of(tmp_path / "a.json", inspect_tree(samples))
-    assert [r["pick"] for r in rows_of(log)] == [1, 1, 1]
-    assert [re.findall(r"\d+", note) for note in log.notes if note.code == "later-epochs"] == [["3"]]
 
 
 def test_an_import_without_blind_answers_says_what_is_missing_and_what_to_do(tmp_path: Path) -> None:
