@@ -12,16 +12,14 @@ from robustify.base.arrays import Ints
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
 from robustify.judging import judge
-from robustify.judging.audit.item_analysis import label_noise
 from robustify.judging.baselines.heuristics import credit_p, guess, rule_table
 from robustify.judging.context import Rules
 from robustify.judging.measures import against_chance
 from robustify.judging.response_data import Facts
 from robustify.judging.screen.consensus import chance
-from robustify.judging.screen.item_index import item_index, key_spread
+from robustify.judging.screen.item_index import key_spread
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.tests import independent_draws, poisson_binomial
-from tests.support.contexts import made_up, parts_of
 
 
 def uncued(n: int, seed: int) -> list[Item]:
@@ -116,13 +114,13 @@ def test_guesses_are_significant_as_often_as_the_level_says(
     assert alarms <= stats.binom.ppf(0.999, draws, 0.065)
 
 
-def _asked(items: list[Item], views: dict[str, Any], name: str = "m") -> Answers:
+def _asked(items: list[Item], views: dict[str, Any]) -> Answers:
     rows = []
     for view, right in views.items():
         for n, item in enumerate(items):
             scores = [-2.0] * item.k
             scores[item.key if right(n) else (item.key + 1) % item.k] = -0.1
-            rows.append(answer(Asked(item.id, view, name, tuple(range(item.k)), "mmlu-v1", item.key), scores))
+            rows.append(answer(Asked(item.id, view, "m", tuple(range(item.k)), "mmlu-v1", item.key), scores))
     return Answers.of(rows)
 
 
@@ -162,22 +160,3 @@ def test_a_number_has_one_interval_wherever_it_stands_and_rotations_count_once()
     alone = one.measures.model["full"]["m"].all
     assert (full.n, alone.n) == (240, 60)
     assert full.ci == pytest.approx(alone.ci, abs=0.02)
-
-
-def test_models_that_do_not_use_the_question_are_not_strong() -> None:
-    """Two models above chance that are as good without the question know nothing of the keys."""
-    items = uncued(120, 4)
-    answers = Answers.concat(
-        _asked(items, {"full": lambda n: n % 2 == 0, "choices_only": lambda n: n % 2 == 0}, name)
-        for name in "ab"
-    )
-    index = item_index(answers, [item.id for item in items])
-    won = (np.arange(120) % 2 == 0).astype(float)
-    given = made_up("ab", answers=answers, index=index, full="full"), parts_of(np.ones(120))
-    blind = {name: {"full": won, "choices_only": won} for name in "ab"}
-    assert label_noise(*given, blind).strong == ()
-    unasked = {name: {"full": won, "choices_only": None} for name in "ab"}
-    assert label_noise(*given, unasked).strong == ("a", "b")
-    worse = np.where(np.arange(120) < 90, 0.0, won)
-    better = {name: {"full": won, "choices_only": worse} for name in "ab"}
-    assert label_noise(*given, better).strong == ("a", "b")

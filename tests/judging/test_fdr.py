@@ -21,6 +21,7 @@ from robustify.report import render
 from robustify.report.advice import grounds, headline
 from robustify.report.opening import opening
 from robustify.report.printing import finding
+from tests.support.contexts import context_of
 from tests.support.fake_answers import Bench, bench, items_of, rows
 
 FDR = ScreenRules(fdr=0.1)
@@ -111,8 +112,7 @@ def test_passages_keep_the_latent_rate() -> None:
 
 def test_the_rule_is_asked_of_every_option_and_of_fewer_voters() -> None:
     b = bench(300, 2, s=0.3, agree=0.2, seed=3)
-    answers, items = Answers.of(rows(b, rotations=False, bias=0.0)), items_of(b, cue=True)
-    ctx = context(answers, Facts("made-up"), Rules(FDR), items)
+    ctx = context_of(items_of(b, cue=True), rows(b, rotations=False, bias=0.0), Rules(FDR))
     would, removed = ctx.screen.result.would, ctx.screen.result.outcome == FLAGGED
     assert (would.sum(axis=1) <= 1).all()
     assert (would[np.arange(300), b.key] == removed).all()
@@ -157,7 +157,7 @@ def test_fewer_groups_than_a_cutoff_needs_hits_are_not_evaluated(
     """With four options, a miss stands for a third of a chance hit, so a cutoff needs 1 / (3 q) hits."""
     items = items_of(bench(120, 2, s=0.5, seed=3), cue=True)
     some = [replace(item, group=f"p{n % groups}") for n, item in enumerate(items)]
-    found = context(Answers.of([]), Facts("passages"), Rules(FDR.model_copy(update={"fdr": q})), some)
+    found = context_of(some, (), Rules(FDR.model_copy(update={"fdr": q})))
     assert found.screen.ranking.independent == groups
     assert found.screen.decision.cutoff.groups == (None if evaluated else groups)
     if not evaluated:
@@ -173,10 +173,7 @@ def test_items_that_look_parallel_are_not_evaluated_until_their_passage_is_named
     worlds = "four languages without shared letters", "four languages without shared letters or numbers"
     items, bare = (DEPENDENT[world](240, np.random.default_rng(0)).items for world in worlds)
     named = [replace(item, group=f"p{int(item.stem.split()[-1]) % 60}") for item in bare]
-    found = [
-        context(Answers.of([]), Facts("translated"), Rules(FDR), some).screen.decision
-        for some in (items, bare, named)
-    ]
+    found = [context_of(some, (), Rules(FDR)).screen.decision for some in (items, bare, named)]
     assert [one.cutoff.groups for one in found] == [None, 0, None], (
         "equal numbers pair the first, passages the last"
     )

@@ -91,6 +91,22 @@ def test_fewer_than_two_strong_models_judge_nothing_and_say_so(strong: list[str]
     assert [found[name] for name in ("n", "flagged", "expected", "in_kept", "items")] == [None] * 5
 
 
+def test_models_that_do_not_use_the_question_are_not_strong() -> None:
+    """Two models above chance that are as good without the question know nothing of the keys."""
+    b = knowing(120, 0.3, 2)
+    table = Answers.of(rows(b, view="full", template="mmlu-v1", rotations=False, bias=0.0))
+    asked = (
+        made_up(b.voters, answers=table, index=item_index(table, b.ids), full="full"),
+        parts_of(np.ones(120)),
+    )
+    won = (np.arange(120) % 2 == 0).astype(float)
+    for blind, strong in ((won, ()), (None, b.voters), (np.where(np.arange(120) < 90, 0.0, won), b.voters)):
+        assert (
+            label_noise(*asked, {name: {"full": won, "choices_only": blind} for name in b.voters}).strong
+            == strong
+        )
+
+
 def test_planted_wrong_keys_are_listed_with_the_precision_that_was_measured() -> None:
     wrong = np.arange(600) % 60 == 0
     b = knowing(600, 0.8, 7, wrong=wrong)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,9 @@ from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.votes import first_block
 from robustify.judging.summary.model_parts import PositionBias
 from robustify.report.printing import finding
+from tests.support.cases import cases
 from tests.support.contexts import made_up
-from tests.support.fake_answers import bench, rows, text_rows
+from tests.support.fake_answers import bench, rows
 from tests.support.trees import in_trees
 
 
@@ -180,41 +180,21 @@ def test_the_part_of_the_summary_names_voters_and_leaves_out_items_that_are_not_
     }
 
 
-def cloze(item: str, order: Sequence[int], scores: Sequence[float], model: str = "m") -> Answer:
-    chars = [1] * len(order)
-    return answer(Asked(item, "cloze", model, tuple(order), "qa-v1", 0), scores, n_chars=chars)
-
-
-STILL = [cloze("a", (0, 1), (-1, -2)), cloze("a", (1, 0), (-1.0005, -2))]
-
-
-def moves(*scores: float, model: str = "m") -> list[Answer]:
-    return [cloze("b", (0, 1), (-1, -2), model), cloze("b", (1, 0), scores, model)]
-
-
-SILENT = unanswered(Asked("a", "cloze", "m", (1, 0), "qa-v1", 0), "empty_choice")
-ONE_ORDER = text_rows(bench(10, 1, seed=1), view="cloze", template="qa-v1")
-
-
-@pytest.mark.parametrize(
-    ("rows_", "models", "found"),
-    [
-        (STILL, ["m"], "inert"),
-        ([*STILL, *(cloze("b", o, (-1, -np.inf)) for o in ((0, 1), (1, 0)))], ["m"], "inert"),
-        *(([*STILL, *moves(*scores)], ["m"], {"n_changed": 1, "n": 2}) for scores in (
-            (-2, -1), (-1, -2.002), (-1.1, -2.1), (-1, -np.inf))),
-        ([*STILL, *moves(-2, -1), *moves(-2, -1, model="other")], ["m", "other"], {"n_changed": 2, "n": 3}),
-        (ONE_ORDER, ["v0"], None), (STILL[:1], ["m"], None), ([STILL[0], SILENT], ["m"], None),
-        (rows(bench(10, 1, seed=1)), ["v0"], None),
-        ([*ONE_ORDER, *(replace(r, model="v0", item="x") for r in STILL)], ["v0"], "inert"),
-    ],
-    ids=["still", "impossible", "pick", "one", "both", "to impossible", "two models", "one order", "once", "silent",
-         "never", "mixed"],
-)  # fmt: skip
+@pytest.mark.parametrize(("given", "models", "found"), cases("judging", "cloze_orders"))
 def test_cloze_is_inert_unless_a_score_or_a_pick_moves(
-    rows_: list[Answer], models: list[str], found: object
+    given: list[Any], models: list[str], found: object
 ) -> None:
-    assert cloze_invariance(Answers.of(rows_), models) == found
+    asked = [
+        (Asked(item, "cloze", model, tuple(order), "qa-v1", 0), scores)
+        for item, order, scores, model in given
+    ]
+    held = [
+        unanswered(asking, "empty_choice")
+        if scores is None
+        else answer(asking, scores, n_chars=[1] * len(scores))
+        for asking, scores in asked
+    ]
+    assert cloze_invariance(Answers.of(held), models) == found
 
 
 def test_position_share_by_hand() -> None:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from bench.simulate.dependent import plain, scripts
-from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.baselines.near_duplicates import fold_groups, independent_groups
 from robustify.judging.context import Rules, context
 from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import ScreenRules
+from tests.support.contexts import context_of
 
 
 def sizes(items: list[Item]) -> Counter[int]:
@@ -53,14 +53,14 @@ def test_rotations_of_a_question_are_one_group_whatever_their_names(formats: boo
     )
     items = [rotated(item, by) for by in range(once[0].k) for item in once]
     assert sizes(items) == {once[0].k: 40}
-    ctx = context(Answers.of([]), Facts("made up"), Rules(), items)
+    ctx = context_of(items)
     assert len(set(ctx.responses.groups.tolist())) == 40
     assert ctx.parts.groups is ctx.responses.groups
 
 
 def test_without_dependence_there_are_no_groups_and_without_texts_names_count() -> None:
     items = made(120)
-    assert context(Answers.of([]), Facts("made up"), Rules(), items).responses.groups is None
+    assert context_of(items).responses.groups is None
     facts = Facts("made up", groups={item.id: f"passage {n // 3}" for n, item in enumerate(items)})
     named = context(guess(items), facts, Rules(ScreenRules(criterion="unanimous")))
     assert len(set(named.responses.groups.tolist())) == 40

@@ -11,13 +11,14 @@ from robustify.items.item import Item
 from robustify.items.orders import own, rotations
 from robustify.judging import Judgement, judge
 from robustify.judging.baselines.heuristics import guess
-from robustify.judging.context import Context, Rules, context
+from robustify.judging.context import Context, Rules
 from robustify.judging.looks import run_looks
 from robustify.judging.looks.estimate import Estimate
 from robustify.judging.measures import LOOKS
 from robustify.judging.response_data import Facts
 from robustify.judging.summary.looks import Looks
 from robustify.judging.summary.result import read
+from tests.support.contexts import context_of
 
 WORDS = [
     "amber", "basil", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty", "knoll", "larch",
@@ -81,8 +82,7 @@ def judged(items: Sequence[Item], rows: Sequence[Answer], *, texts: bool = True)
 
 def estimated(items: Sequence[Item], rows: Sequence[Answer], rules: Rules | None = None) -> Looks:
     """Looks of the model `m`, without the rest of a judgement."""
-    answers = Answers.concat([guess(items), Answers.of(rows)])
-    return looks_of(context(answers, Facts("made up"), rules or Rules(), items))["m"].part
+    return looks_of(context_of(items, rows, rules))["m"].part
 
 
 def looks_of(ctx: Context) -> dict[str, Estimate]:
@@ -160,24 +160,18 @@ def test_without_texts_or_with_few_items_a_run_cannot_tell(items: list[Item]) ->
 
 
 def test_the_reader_of_options_depends_on_no_model(items: list[Item]) -> None:
-    alone = context(guess(items), Facts("made up"), Rules(), items).screen.ranker.by_options()
+    alone = context_of(items).screen.ranker.by_options()
     rows = [
         *panel_of(items, "full", follows=1.0),
         *answers_of(items, "v", "choices_only", knows=0.5, follows=1.0),
     ]
-    with_voter = context(Answers.concat([guess(items), Answers.of(rows)]), Facts("made up"), Rules(), items)
-    np.testing.assert_array_equal(with_voter.screen.ranker.by_options().logits, alone.logits)
+    np.testing.assert_array_equal(context_of(items, rows).screen.ranker.by_options().logits, alone.logits)
 
 
 def test_a_reader_that_saw_the_items_refuses_every_number(
     items: list[Item], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ctx = context(
-        Answers.concat([guess(items), Answers.of(panel_of(items, "full", follows=1.0))]),
-        Facts("x"),
-        Rules(),
-        items,
-    )
+    ctx = context_of(items, panel_of(items, "full", follows=1.0))
     above, accuracy, chance = run_looks.placebo(ctx.responses, ctx.rules.probe)
     assert (above, chance) == (False, 0.25)
     assert 0.2 < accuracy < 0.3

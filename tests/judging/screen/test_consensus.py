@@ -82,12 +82,7 @@ Case = tuple[list[list[int]], int, Criterion, int]
 VOTES = st.integers(1, 5).flatmap(
     lambda m: st.lists(st.lists(st.integers(-2, 3), min_size=m, max_size=m), min_size=1, max_size=12)
 )
-KEYED = st.tuples(
-    VOTES,
-    st.integers(0, 3),
-    st.sampled_from(CRITERIA),
-    st.integers(0, 9999),
-)
+KEYED = st.tuples(VOTES, st.integers(0, 3), st.sampled_from(CRITERIA), st.integers(0, 9999))
 
 
 def _case(case: Case) -> tuple[Bench, ScreenRules]:

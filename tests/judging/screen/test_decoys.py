@@ -9,8 +9,6 @@ from scipy.special import expit, logit
 from bench.simulate.dependent import DEPENDENT, LATER, UNSEEN
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers
-from robustify.judging.context import Rules, context
-from robustify.judging.response_data import Facts
 from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import (
     Cutoff,
@@ -23,6 +21,7 @@ from robustify.judging.screen.decoy_filter import (
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranker
 from robustify.judging.screen.screen_rules import ScreenRules
+from tests.support.contexts import context_of
 from tests.support.fake_answers import bench, rows
 
 
@@ -110,18 +109,16 @@ def test_the_size_of_families_is_found(world: str, least: float, most: float) ->
     found = []
     for seed in range(3):
         items = (DEPENDENT | LATER)[world](240, np.random.default_rng(seed)).items
-        found.append(context(Answers.of([]), Facts("made up"), Rules(), items).screen.decision.cutoff.margin)
+        found.append(context_of(items).screen.decision.cutoff.margin)
     assert least <= np.mean(found) <= most
 
 
 def test_translations_that_nothing_pairs_have_a_margin_of_their_alphabets() -> None:
     items = LATER[UNSEEN](240, np.random.default_rng(0)).items
-    assert context(
-        Answers.of([]), Facts("made up"), Rules(), items
-    ).screen.decision.cutoff.margin == pytest.approx(4, abs=0.2)
+    assert context_of(items).screen.decision.cutoff.margin == pytest.approx(4, abs=0.2)
     declared = [replace(item, group=f"g{n}") for n, item in enumerate(items[:120])]
     twice = declared + [replace(item, id=f"{item.id}b") for item in declared]
-    assert context(Answers.of([]), Facts("made up"), Rules(), twice).screen.ranking.unpaired == 1
+    assert context_of(twice).screen.ranking.unpaired == 1
 
 
 def test_the_interval_by_hand() -> None:
