@@ -16,6 +16,8 @@ PACKAGE = "robustify"
 # Names that every package or every engine uses on purpose.
 ROLES = {"__init__", "__main__", "settings", "engine"}
 Graph = dict[str, set[str]]
+SENTENCE_END = re.compile(r"(?<=\.)\s(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+"""The blank after a period that is not inside backquotes."""
 
 
 @cache
@@ -40,7 +42,7 @@ def map_of_modules(root: Path = ROOT) -> list[tuple[str, list[tuple[str, str]]]]
     for path in modules(root).values():
         docstring = " ".join((ast.get_docstring(parsed(path)) or "").split())
         folder = str(path.parent.relative_to(root)).replace("\\", "/")
-        folders[folder].append((path.name, re.split(r"(?<=\.)\s", docstring, maxsplit=1)[0]))
+        folders[folder].append((path.name, SENTENCE_END.split(docstring, maxsplit=1)[0]))
     return sorted(folders.items())
 
 

@@ -1,4 +1,4 @@
-"""References to models: embedded models with their licences, models on the hub, and paths."""
+"""References to models: embedded models with their licenses, models on the Hub, and paths."""
 
 import difflib
 import re

@@ -1,4 +1,4 @@
-"""What surrounds all stems or choices of a file, such as labels, the word `Question:`, or a blank, and is taken off."""
+"""Removal of what surrounds all stems or choices of a file, such as labels, the word `Question:`, or a blank."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Marks of items, by which copies of a restricted set are recognised: 64 bits of a keyed hash of folded words.
+"""Marks of items, by which copies of a restricted set are recognized: 64 bits of a keyed hash of folded words.
 
 Case, spaces, punctuation, labels, and the order of rows and choices do not matter. Whole marks are of a stem, choices, or
 both. Marks of parts recognise edited copies: all choices but one, a long text alone, runs of telling words, and the ID.

@@ -1,4 +1,4 @@
-"""Access to the items of hashed splits for users with the licence, the data and the key of a restricted set.
+"""Access to the items of hashed splits for users with the license, the data, and the key of a restricted set.
 
 Item text goes only into files readable by their owner, or into the memory of lm-eval, whose task files name `local_items`
 and contain neither code nor text. The loader refuses to work if lm-eval would save prompts or answers.

@@ -1,4 +1,4 @@
-"""Logs as `lint` sees them: rows with what was asked, replied, and scored, and what their prompts show.
+"""Logs to lint: rows with what was asked, replied, and scored, and what their prompts show.
 
 The readers of logs load large libraries, so they are imported where a log is read."""
 

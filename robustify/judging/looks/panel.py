@@ -1,4 +1,4 @@
-"""How strongly looks draw a panel of models to the key: a three-parameter model whose guessing is the looks.
+"""Pull of looks on a panel of models: a three-parameter model that guesses by looks.
 
 P(right) = K + (1 - K) p(b, kappa) with K = expit(a_model + l z_key + s theta) (Birnbaum 1968), and theta ~ N(0, 1)
 integrated out (Bock and Aitkin 1981). The likelihood is maximized with outer products of its gradients (Berndt et al.

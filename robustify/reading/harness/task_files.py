@@ -1,4 +1,4 @@
-"""Files of lm-eval's tasks: where a task, group, or tag stands, what its YAML names, and whether it contains code.
+"""Files of lm-eval's tasks: the file of a task, group, or tag, what its YAML names, and whether it contains code.
 
 Nothing here imports lm-eval or runs code of a task, because these files decide whether it may run.
 """

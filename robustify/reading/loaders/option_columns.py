@@ -1,4 +1,4 @@
-"""Options of an item: their texts with labels and marks, and options that stand in several columns of a row.
+"""Options of an item: their texts with labels and marks, and options in several columns of a row.
 
 One column may hold the right option, and others the wrong ones, of which each may hold several. What is unpacked from a
 written list in one column is unpacked in all.

@@ -1,4 +1,4 @@
-"""A released number, and what the record of releases knows it by.
+"""A released number, and the names by which the record of releases knows it.
 
 A number is known by its measure, its part, and its model or rule, so that a new label in `report/messages.yaml` does not
 make it another number. Records of earlier versions knew a number by its name, of which the label was a part.
