@@ -18,6 +18,7 @@ import pytest
 
 from tests.conftest import Ended
 from tests.reading.harness.made_tasks import docs, write_tasks
+from tests.support.cases import contents
 
 
 def _python(module: str, variable: str) -> str | None:
@@ -56,21 +57,25 @@ def called(python: str | None, *arguments: object) -> "subprocess.CompletedProce
 ROOT = str(Path(__file__).parents[3])
 
 
-def surveyed(python: str | None, *arguments: object) -> dict[str, Any]:
-    done = called(python, "validate", *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def fact(tree: Any, path: str) -> Any:
+    """Return the member of a tree at a path."""
+    step, _, deeper = path.partition(".")
+    member = tree[int(step) if isinstance(tree, list) else step]
+    return fact(member, deeper) if deeper else member
 
 
-@needs_lm_eval
-def test_letters_of_a_task_become_the_options_that_its_prompt_lists(tasks: Path) -> None:
-    found = surveyed(LM_EVAL, "lm-eval:letters.yaml")
-    assert found["n_items"] == 24
-    assert found["key_positions"] == {"0": 8, "1": 8, "2": 8}
-    assert found["option_counts"] == {"3": 24}
-    assert "doc_to_target" in found["read"][0]["keyed_by"]
-    assert found["data"]["path"] == "lm-eval:letters.yaml"
+@pytest.mark.parametrize("case", contents("harness_names"), ids=lambda case: case["name"])
+def test_a_command_on_a_name_ends_as_its_case_says(tasks: Path, case: dict[str, Any]) -> None:
+    python = LM_EVAL if case["by"] == "lm-eval" else INSPECT
+    if python is None:
+        pytest.skip(f"{case['by']} is in no Python of these tests")
+    for name, text in case.get("files", {}).items():
+        (tasks / name).unlink() if text is None else (tasks / name).write_text(text)
+    facts = case.get("facts", {})
+    done = called(python, *case["command"].split(), *["--json"][: len(facts)])
+    assert done.returncode == case.get("code", 0), done.stderr
+    assert (tasks / "ran").exists() == case.get("ran", False)
+    assert {path: fact(json.loads(done.stdout), path) for path in facts} == facts
 
 
 @needs_lm_eval
@@ -86,43 +91,6 @@ def test_tasks_of_a_group_are_topics_and_their_items_those_of_the_file(tasks: Pa
     asked = {(item["stem"], tuple(item["choices"]), item["key"]) for item in items}
     assert asked == {(d["question"], tuple(d["choices"]), d["answer"]) for d in docs()}  # type: ignore[arg-type]
     assert json.loads((tasks / "run" / "run.json").read_text())["data"]["origins"][0]["set"] == "sums.jsonl"
-
-
-@needs_lm_eval
-def test_a_group_is_loaded_by_its_file_with_the_tasks_beside_it(tasks: Path) -> None:
-    assert surveyed(LM_EVAL, "lm-eval:group.yaml")["topics"] == {"made_texts": 24, "by letter": 24}
-    found = surveyed(LM_EVAL, "lm-eval:texts.yaml", "--map", "topic=question")
-    assert len(found["topics"]) == 24
-    assert found["data"] == {"path": "lm-eval:texts.yaml", "fields": {"topic": "question"}}
-    (tasks / "sums.jsonl").unlink()
-    assert called(LM_EVAL, "validate", "lm-eval:texts.yaml").returncode == 3
-
-
-@needs_lm_eval
-def test_code_of_a_task_runs_only_if_it_is_trusted(tasks: Path) -> None:
-    refused = called(LM_EVAL, "validate", "lm-eval:code.yaml")
-    assert refused.returncode == 4
-    assert not (tasks / "ran").exists()
-    assert surveyed(LM_EVAL, "lm-eval:code.yaml", "--trust-task-code")["n_items"] == 10
-    assert (tasks / "ran").exists()
-
-
-@needs_lm_eval
-def test_a_template_cannot_reach_for_python(tasks: Path) -> None:
-    (tasks / "sly.yaml").write_text(
-        "include: _texts_yaml\ntask: sly\ndoc_to_text: \"{{ ''.__class__.__mro__ }}\"\n"
-    )
-    assert called(LM_EVAL, "validate", "lm-eval:sly.yaml").returncode == 4
-
-
-@needs_inspect
-def test_a_task_of_inspect_gives_its_samples_and_their_targets(tasks: Path) -> None:
-    assert called(INSPECT, "validate", "inspect:made.py@sums").returncode == 4
-    found = surveyed(INSPECT, "inspect:made.py@sums", "--trust-task-code")
-    assert found["key_positions"] == {"0": 8, "1": 8, "2": 8}
-    assert found["read"][0]["keyed_by"] == "Inspect's `target`"
-    absent = called(INSPECT, "validate", "inspect:made.py@absent", "--trust-task-code")
-    assert (absent.returncode, "ambiguous-set" in absent.stderr) == (2, True)
 
 
 @pytest.fixture
@@ -201,25 +169,6 @@ def test_a_restricted_set_is_refused_by_any_spelling(name: str, robustify: Calla
         ["import", "log.jsonl", "-o", "x", "--data"],
     ):
         assert robustify(*command, name).code == 4, command
-
-
-@needs_lm_eval
-@pytest.mark.parametrize(
-    "text",
-    [
-        "include: _texts_yaml\ntask: innocent\ndataset_path: cais/WMDP\n",
-        "include: _above\ntask: innocent\n",
-        "group: innocent\ntask: [made_texts, {task: x, dataset_path: json, dataset_name: wmdp-bio}]\n",
-        "group: innocent\ntask: [made_texts, wmdp_bio]\n",
-        "include: _texts_yaml\ntask: innocent\ncustom_dataset: !function fetching.load\n",
-    ],
-)
-def test_files_of_a_task_that_name_a_restricted_set_are_refused(tasks: Path, text: str) -> None:
-    (tasks / "innocent.yaml").write_text(text)
-    (tasks / "_above").write_text("include: _texts_yaml\ndataset_kwargs: {data_dir: My wmdp copy}\n")
-    (tasks / "fetching.py").write_text("def load():\n    return fetch('cais/wmdp')\n")
-    done = called(LM_EVAL, "validate", "lm-eval:innocent", "--include-path", ".", "--trust-task-code")
-    assert done.returncode == 4
 
 
 def test_a_path_that_exists_wins_over_a_name(tmp_path: Path, robustify: Callable[..., Ended]) -> None:
