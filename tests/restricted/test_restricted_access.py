@@ -5,8 +5,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +23,7 @@ from robustify.wings import wings
 from tests.restricted.conftest import authorised, edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support import restricted_set
+from tests.support.cases import contents
 from tests.support.refusals import refused
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items
 
@@ -50,77 +51,47 @@ def test_with_all_facts_there_is_leave_and_nothing_is_written(mock: Path) -> Non
     assert list((mock / "out").iterdir()) == []
 
 
-def changed_licence(mock: Path) -> None:
-    text = LICENCE + "One more term.\n"
-    terms_of(mock).write_text(text)
-    edit(mock, licence={**told(mock)["licence"], "sha256": hashlib.sha256(text.encode()).hexdigest()})
-    restricted_set.accept(mock)
+def spoil(mock: Path, case: dict[str, Any]) -> None:
+    """Spoil a fact as a case says."""
+    data, record = items_of(mock), record_of(mock)
+    places = {"record": record, "terms": terms_of(mock), "data": data, "data folder": data.parent}
+    for name, text in case.get("write", {}).items():
+        places[name].unlink() if text is None else places[name].write_text(text)
+    for name, value in case.get("environment", {}).items():
+        os.environ.pop(name) if value is None else os.environ.update({name: value})
+    if "edit" in case:
+        edit(mock, **case["edit"])
+    if "accepted" in case:
+        held = json.loads(record.read_text())
+        held["accepted"][0] |= case["accepted"]
+        record.write_text(json.dumps(held))
+    if "link" in case:
+        place = places[case["link"]]
+        place.rename(mock / "moved")
+        place.symlink_to(mock / "moved")
+    if "pipe" in case:
+        os.mkfifo(data)
+    if "other_items" in case:
+        data.write_text(rows_as_json(items(N, seed=7)))
+    if "open_folder" in case:
+        (mock / "out" / "run").mkdir()
+        (mock / "out" / "run").chmod(0o755)
+    if "changed_licence" in case:
+        text = LICENCE + "One more term.\n"
+        terms_of(mock).write_text(text)
+        edit(mock, licence={**told(mock)["licence"], "sha256": hashlib.sha256(text.encode()).hexdigest()})
+        restricted_set.accept(mock)
 
 
-def linked(place: Path, to: Path) -> None:
-    place.rename(to)
-    place.symlink_to(to)
+CASES = contents("missing_facts")
 
 
-def piped_data(mock: Path) -> None:
-    items_of(mock).unlink()
-    os.mkfifo(items_of(mock))
-
-
-def open_folder(mock: Path) -> None:
-    (mock / "out" / "run").mkdir()
-    (mock / "out" / "run").chmod(0o755)
-
-
-def record_with(**changes: object) -> Callable[[Path], None]:
-    def spoil(mock: Path) -> None:
-        held = json.loads(record_of(mock).read_text())
-        held["accepted"][0] |= changes
-        record_of(mock).write_text(json.dumps(held))
-
-    return spoil
-
-
-def record_is(text: str) -> Callable[[Path], object]:
-    return lambda mock: record_of(mock).write_text(text)
-
-
-NO_TERMS, ANOTHER, NO_RECORD = "terms-not-accepted", "manifest-changed", "invalid-terms-record"
-NO_ROOT, ODD = "missing-data-folder", "irregular-data-file"
-MISSING: dict[str, tuple[Callable[[Path], object], str]] = {
-    "no licence": (lambda mock: record_of(mock).unlink(), NO_TERMS),
-    "a changed licence": (changed_licence, "terms-changed"),
-    "terms that are not the pinned ones": (lambda mock: terms_of(mock).write_text("other terms"), "terms-not-as-pinned"),
-    "another host": (lambda mock: edit(mock, egress=["evil.example"]), ANOTHER),
-    "another cell": (lambda mock: edit(mock, min_cell=5), ANOTHER),
-    "another version": (lambda mock: edit(mock, version="2"), ANOTHER),
-    "an acceptance without a manifest": (record_with(manifest_sha256=""), ANOTHER),
-    "an acceptance without pins": (record_with(files={}), ANOTHER),
-    "an acceptance of another set": (record_with(id="another"), NO_TERMS),
-    "an empty record": (record_is(""), NO_RECORD),
-    "a list for a record": (record_is("[]"), NO_RECORD),
-    "another record": (record_is('{"format": "x", "accepted": []}'), NO_RECORD),
-    "a damaged record": (record_is('{"format": "robustify.licences/1", "accepted": [{}]}'), NO_RECORD),
-    "no root": (lambda _: os.environ.pop("ROBUSTIFY_DATA"), NO_ROOT),
-    "a relative root": (lambda _: os.environ.update(ROBUSTIFY_DATA="data"), NO_ROOT),
-    "no data": (lambda mock: items_of(mock).unlink(), "missing-data-file"),
-    "a link for data": (lambda mock: linked(items_of(mock), mock / "items.jsonl"), ODD),
-    "a linked folder of data": (lambda mock: linked(items_of(mock).parent, mock / "moved"), ODD),
-    "a pipe for data": (piped_data, ODD),
-    "other data": (lambda mock: items_of(mock).write_text(rows_as_json(items(N, seed=7))), "data-not-as-pinned"),
-    "no key": (lambda _: os.environ.pop("ROBUSTIFY_KEY_FILE"), "missing-ids-key"),
-    "an open folder": (open_folder, "folder-open-to-others"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("spoil", "code"), MISSING.values(), ids=MISSING)
-def test_each_missing_fact_is_a_refusal_of_its_own(
-    mock: Path, spoil: Callable[[Path], object], code: str
-) -> None:
-    spoil(mock)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_each_missing_fact_is_a_refusal_of_its_own(mock: Path, case: dict[str, Any]) -> None:
+    spoil(mock, case)
     with pytest.raises((AuthorisationError, UsageError, DataError)) as error:
         ask(mock)
-    assert (error.value.code, len(error.value.lines)) == (code, 1)
+    assert (error.value.code, len(error.value.lines)) == (case["code"], 1)
     assert not any(c in str(error.value) for c in canaries(items(N)))
 
 
