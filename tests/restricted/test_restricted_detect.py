@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from robustify.restricted.recognition import recognised, require_ordinary
 from robustify.wings import GUARD, wings
 from tests.restricted.conftest import authorised, edit, items_of, manifest_of
 from tests.restricted.world import rows_as_json
+from tests.support.cases import contents
 from tests.support.command import invoked
 from tests.support.fake_logs import jsonl, lm_eval_row
 from tests.support.refusals import refused
@@ -49,58 +50,27 @@ def codes(file: Path, **named: Any) -> list[str]:
 
 
 SPEAKS = "In view of biosecurity and the chemical weapons convention, "
-Made = Callable[[Path], Path]
+SIGNS = contents("signs")
 
 
-def pinned(mock: Path) -> Path:
-    copy = mock / "public.jsonl"
-    copy.write_bytes(items_of(mock).read_bytes())
-    return copy
-
-
-def with_a_canary(mock: Path) -> Path:
-    edit(mock, canary_sha256=[hashlib.sha256(GUID.encode()).hexdigest()])
-    return public(mock, [{**row, "note": f"id {GUID.upper()} end"} for row in harmless(3)])
-
-
-def with_columns(*columns: str) -> Made:
-    def made(mock: Path) -> Path:
+def made(mock: Path, case: dict[str, Any]) -> Path:
+    """Return the file of a case."""
+    if "pinned" in case:
+        return shutil.copy(items_of(mock), mock / "public.jsonl")
+    n, total = case.get("speaks", [0, 3])
+    rows = [*harmless(n, case.get("words", SPEAKS)), *harmless(total)[n:]]
+    if "canary" in case:
+        edit(mock, canary_sha256=[hashlib.sha256(GUID.encode()).hexdigest()])
+        rows = [{**row, "note": f"id {GUID.upper()} end"} for row in rows]
+    if "columns" in case:
         edit(mock, columns=["vodak level", "merun writer"])
-        return public(mock, [{**row, **dict.fromkeys(columns, 1)} for row in harmless(3)])
-
-    return made
-
-
-def named(name: str) -> Made:
-    return lambda mock: public(mock, harmless(3), name)
+        rows = [{**row, **dict.fromkeys(case["columns"], 1)} for row in rows]
+    return public(mock, rows, case.get("file", "quiz.jsonl"))
 
 
-def speaking(n: int, of: int, words: str = SPEAKS) -> Made:
-    return lambda mock: public(mock, [*harmless(n, words), *harmless(of)[n:]])
-
-
-SIGNS: dict[str, tuple[Made, list[str]]] = {
-    "harmless items": (speaking(0, 50), []),
-    "a pinned file, wherever it is": (pinned, ["S1"]),
-    "a canary of a known set": (with_a_canary, ["S2"]),
-    "the name of a known set": (named("wmdp_bio.jsonl"), ["S4"]),
-    "the name in capitals": (named("WMDP-quiz.jsonl"), ["S4"]),
-    "the name of an own set": (named("my.mock-restricted.jsonl"), ["S4"]),
-    "a part of a word": (named("swmdp.jsonl"), []),
-    "the words of a name in another order": (named("restricted-mock.jsonl"), []),
-    "both columns": (with_columns("vodak level", "merun writer"), ["S4"]),
-    "one column": (with_columns("vodak level"), []),
-    "5 of 20 records": (speaking(5, 20), ["S5"]),
-    "5 of 100 records": (speaking(5, 100), ["S5"]),
-    "5 of 101 records": (speaking(5, 101), []),
-    "4 of 4 records": (speaking(4, 4), []),
-    "one word in every record": (speaking(50, 50, "Because of biosecurity, "), []),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("made", "found"), SIGNS.values(), ids=SIGNS)
-def test_which_signs_a_file_shows(mock: Path, made: Made, found: list[str]) -> None:
-    assert codes(made(mock)) == found
+@pytest.mark.parametrize("case", SIGNS.values(), ids=SIGNS)
+def test_which_signs_a_file_shows(mock: Path, case: dict[str, Any]) -> None:
+    assert codes(made(mock, case)) == case["signs"]
 
 
 @pytest.mark.parametrize("spoil", ["an unknown key", "no YAML", "a folder that is gone"])
