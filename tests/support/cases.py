@@ -53,6 +53,13 @@ def filled_in(value: Any, names: Mapping[str, Any]) -> Any:
             return value
 
 
+def fact(tree: Any, path: str) -> Any:
+    """Return the member of a tree at a path."""
+    step, _, deeper = path.partition(".")
+    member = tree[int(step) if isinstance(tree, list) else step]
+    return fact(member, deeper) if deeper else member
+
+
 def codes(lines: Iterable[str]) -> list[str]:
     """The codes of messages, in order."""
     return [notice_code(line) for line in lines]

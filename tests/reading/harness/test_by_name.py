@@ -18,7 +18,7 @@ import pytest
 
 from tests.conftest import Ended
 from tests.reading.harness.made_tasks import docs, write_tasks
-from tests.support.cases import contents
+from tests.support.cases import contents, fact
 
 
 def _python(module: str, variable: str) -> str | None:
@@ -55,13 +55,6 @@ def called(python: str | None, *arguments: object) -> "subprocess.CompletedProce
 
 
 ROOT = str(Path(__file__).parents[3])
-
-
-def fact(tree: Any, path: str) -> Any:
-    """Return the member of a tree at a path."""
-    step, _, deeper = path.partition(".")
-    member = tree[int(step) if isinstance(tree, list) else step]
-    return fact(member, deeper) if deeper else member
 
 
 @pytest.mark.parametrize("case", contents("harness_names"), ids=lambda case: case["name"])

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ from robustify.reading.logs import (
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD
 from tests.support import files
-from tests.support.cases import codes, refuses
+from tests.support.cases import codes, contents, fact, refuses
 from tests.support.command import invoked
 from tests.support.exported_run import made_run
 from tests.support.fake_logs import (
@@ -226,37 +227,30 @@ def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, item
         import_logs([LogPath(log), LogPath(log)], tmp_path / "out", GUARD)
 
 
-def test_a_model_that_lacks_items_is_told_and_its_rates_have_its_own_n(
-    tmp_path: Path, items: list[Item]
-) -> None:
-    given_ = [
-        LogPath(logged(tmp_path / "logs", "one", items, PICKS["one"])),
-        LogPath(logged(tmp_path / "logs", "two", items[:5], PICKS["two"][:5])),
-    ]
-    run = import_logs(given_, tmp_path / "out", GUARD)
-    notes = gather(read_logs(given_, LogOptions()), None).notes
-    assert [re.findall(r"\d+", note) for note in notes if note.code == "items-without-rows"] == [["3", "8"]]
-    assert [measured(run.summary, "full", m)["all"]["n"] for m in ("one", "two")] == [8, 5]
-
-
 # The run
 
 
-def test_full_prompt_logs_give_accuracy_and_heuristics_and_no_screen(
-    tmp_path: Path, logs: list[LogPath], items: list[Item]
+@pytest.mark.parametrize("case", contents("logs/imported_runs"), ids=lambda case: case["name"])
+def test_an_imported_run_says_what_its_case_says(
+    tmp_path: Path, items: list[Item], case: dict[str, Any]
 ) -> None:
-    run = import_logs(logs, tmp_path / "out", GUARD, overrides={"name": "my boxes"})
-    summary = run.summary.tree()
-    for model, picks in PICKS.items():
-        right = sum(p == i.key for p, i in zip(picks, items, strict=True))
-        assert summary["measures"]["model"]["full"][model]["all"]["value"] == right / 8
-    assert summary["screen"] is None
-    assert summary["measures"]["rule"]["rule"]["longest_answer"]["all"]["n"] == 8
-    assert summary["splits"]["undecided"] == 8
-    assert (run.manifest["config"]["name"], run.manifest["signature"].split("|")[0]) == (
-        "my-boxes",
-        "set:my-boxes",
-    )
+    logs = [
+        LogPath(
+            logged(tmp_path, model, items[: len(picks)], picks, hidden=case.get("hidden", False)),
+            view=case.get("view"),
+        )
+        for model, picks in case["picks"].items()
+    ]
+    run = import_logs(logs, tmp_path / "out", GUARD, overrides=case.get("settings", {}))
+    notes = gather(read_logs(logs, LogOptions()), None).notes
+    tree = {
+        "summary": run.summary.tree(), "manifest": run.manifest, "signature": run.manifest["signature"].split("|"),
+        "notes": {note.code: re.findall(r"\d+", note) for note in notes},
+    }  # fmt: skip
+    seen = {path: fact(tree, path) for path in case["says"]}
+    assert {path: [*value] if isinstance(value, dict) else value for path, value in seen.items()} == case[
+        "says"
+    ]
     run.require_unchanged()
 
 
@@ -293,22 +287,6 @@ def test_the_encoder_audits_an_import_as_it_does_a_run(
     monkeypatch.setattr("robustify.models.engines.local.model.sentence_vectors", vectors)
     run = made_run(tmp_path, overrides=chosen)
     assert (run.summary.residual.encoder is not None) == audits
-
-
-def test_choices_only_logs_give_the_whole_screen(tmp_path: Path, items: list[Item]) -> None:
-    given_ = [
-        LogPath(logged(tmp_path / "logs", m, items, p, hidden=True), view="choices_only")
-        for m, p in PICKS.items()
-    ]
-    run = import_logs(given_, tmp_path / "out", GUARD, overrides={"screen.criterion": "majority"})
-    screen = run.summary.tree()["screen"]
-    assert list(screen["voters"]) == ["one", "two", "three"]
-    right = [[p[at] == i.key for p in PICKS.values()] for at, i in enumerate(items)]
-    assert run.summary.tree()["splits"]["flagged"] == sum(sum(votes) >= 2 for votes in right)
-    assert run.manifest["signature"].split("|")[3:5] == [
-        "voters:one,two,three", "screen:majority/letter/lm-eval/as-logged",
-    ]  # fmt: skip
-    assert run.summary.tree()["residual"]["leave_one_out"].keys() == {"one", "two", "three"}
 
 
 def test_an_import_says_what_was_hidden(robustify, tmp_path: Path) -> None:
