@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from robustify.base.errors import DataError, Notice, RequestError, notice_code
+from tests.support.cases import cases
 
 
 def test_a_notice_is_its_text_and_keeps_its_code_in_copies() -> None:
@@ -38,22 +39,13 @@ def test_a_command_shows_the_code_of_its_error_on_both_streams() -> None:
     assert tree["codes"] == [tree["code"]]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "keys"),
-    [
-        (["lint", "bad.json", "good.csv", "--json"], 3, {"findings"}),
-        (["lint", "bad.json", "good.csv", "--json", "--format", "sarif"], 3, {"version", "$schema", "runs"}),
-        (["lint", "bad.json", "--json"], 3, {"error"}),
-        (["validate", "good.csv", "--json"], 0, None),
-        (["validate", "good.csv", "--json", "--nothing"], 2, {"error"}),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "keys"), cases("base", "ends_of_commands"))
 def test_stdout_has_one_json_object_however_a_command_ends(
-    robustify, arguments: list[str], code: int, keys: set[str] | None
+    robustify, arguments: list[str], code: int, keys: list[str] | None
 ) -> None:
     Path("bad.json").write_text('[{"question": "zebra', encoding="utf-8")
     Path("good.csv").write_text("Question,A,B,Answer\nWhich?,x,x,A\nWhat?,u,v,B\n", encoding="utf-8")
     ended = robustify(*arguments)
     tree = json.loads(ended.out)
     assert ended.code == code
-    assert keys is None or tree.keys() == keys
+    assert keys is None or tree.keys() == set(keys)

@@ -122,22 +122,10 @@ def test_pmi_without_its_other_half_is_absent() -> None:
 
 
 def test_credit_by_hand() -> None:
-    scores = np.array(
-        [
-            [-1.0, -2.0, NAN],
-            [-1.0, -1.0, -3.0],
-            [-2.0, -2.0 * (1 + 1e-7), -5.0],
-            [NAN, -1.0, -2.0],
-            [-np.inf, -1, -2],
-            [0, 0, 0],
-        ]
-    )
-    won, pick, tie = picks(scores, np.array([0, 1, 0, 1, 1, 2]), np.array([2, 3, 3, 3, 3, 3]))
-    assert won == pytest.approx(np.array([1, 0.5, 0.5, NAN, 1, 1 / 3]), nan_ok=True)
-    assert pick.tolist() == [0, 0, 0, -1, 1, 0]
-    assert tie.tolist() == [1, 2, 2, 0, 1, 3]
-    each = credit(
-        np.stack([best(scores, np.array([2, 3, 3, 3, 3, 3]))] * 2, axis=1), np.array([0, 1, 0, 1, 1, 2])
-    )
-    assert np.array_equal(each, np.column_stack([won, won]), equal_nan=True), "of many voters as of one"
+    scores, key, k, *expected = map(np.array, zip(*cases("judging", "credit_of_scores"), strict=True))
+    found = picks(scores, key, k)
+    for column, wanted in zip(found, expected, strict=True):
+        assert column == pytest.approx(wanted, nan_ok=True)
+    each = credit(np.stack([best(scores, k)] * 2, axis=1), key)
+    assert np.array_equal(each, np.column_stack([found[0]] * 2), equal_nan=True), "of many voters as of one"
     assert np.isnan(credit(np.zeros((2, 0), dtype=bool), np.array([-1, -1]))).all()

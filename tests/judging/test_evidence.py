@@ -41,25 +41,16 @@ def ranking_of(
     parts: Mapping[str, Floats],
     surface: Mapping[str, Floats],
 ) -> Ranking:
-    n = len(top)
+    n, picked, shares = len(top), np.array(top), np.array(weight)
+    sums = {
+        part: {name: at_option(logits, picked) for name, logits in own.items()}
+        for part, own in (("parts", parts), ("surface", surface))
+    }
     return Ranking(
-        items=votes.items,
-        width=K,
-        top=np.array(top),
-        p_pick=np.array(weight),
-        p_key=np.ones(n),
-        probable=np.array(weight),
-        strength=np.array(weight),
-        reachable=np.full((n, K), np.nan),
-        null=np.full(n, 1 / K),
-        group=np.arange(n),
-        fold=np.zeros(n, dtype=np.int64),
-        complete=np.ones(n, dtype=bool),
-        parts={name: at_option(whole, np.array(top)) for name, whole in parts.items()},
-        surface={name: at_option(whole, np.array(top)) for name, whole in surface.items()},
-        independent=n,
-        families=np.arange(n),
-    )
+        items=votes.items, width=K, top=picked, p_pick=shares, p_key=np.ones(n), probable=shares, strength=shares,
+        reachable=np.full((n, K), np.nan), null=np.full(n, 1 / K), group=np.arange(n), fold=np.zeros(n, dtype=np.int64),
+        complete=np.ones(n, dtype=bool), independent=n, families=np.arange(n), **sums,
+    )  # fmt: skip
 
 
 def table(n: int, *at: tuple[int, int, float]) -> Floats:

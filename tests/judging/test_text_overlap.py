@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustify.items.item import Item
-from robustify.judging.text_overlap import BREAK, Hit, Overlap, SearchedFile, overlap, search_words
+from robustify.judging.text_overlap import BREAK, Overlap, overlap, search_words
 from robustify.judging.text_overlap import contamination as judge_contamination
-from tests.support.cases import cases, refuses
+from tests.support.cases import cases, contents, refuses
 from tests.support.trees import in_trees
 
 LONG = Item(
@@ -180,35 +180,14 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.
     assert peaks[1] < 1.05 * peaks[0]
 
 
-FILE = SearchedFile("web.txt", "0" * 64, 1000, 200)
-
-
-def made(**changes: object) -> Overlap:
-    """Ten items: i0 to i5 long, i6 to i8 short, i9 too short; found are i0, i1 and i6, i7 by its stem alone."""
-    fields: dict[str, object] = {
-        "ngram": 13,
-        "files": (FILE,),
-        "items": 10,
-        "checked": {"stem": 9, "stem_key": 9, "choices": 9},
-        "short": ("i6", "i7", "i8"),
-        "not_checkable": ("i9",),
-        "hits": (
-            Hit("i0", ("stem", "stem_key"), 1.0),
-            Hit("i1", ("stem",), 0.5),
-            Hit("i6", ("stem", "choices"), None),
-            Hit("i7", ("stem",), None),
-        ),
-    }
-    return Overlap(**{**fields, **changes})
-
-
+TREE = contents("judging")["overlap"]
 TEN = [f"i{i}" for i in range(10)]
 KEPT = np.array([True, False, True, True, False, False, True, True, False, True])
 
 
 def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
-    tree = contamination(made(), TEN, KEPT, ~KEPT)["overlap"]
-    assert tree["files"] == [{"name": "web.txt", "sha256": "0" * 64, "bytes": 1000, "words": 200}]
+    tree = contamination(Overlap.from_json(TREE), TEN, KEPT, ~KEPT)["overlap"]
+    assert tree["files"] == TREE["files"]
     assert (tree["ngram"], tree["n"], tree["not_checkable"]) == (13, 6, 1)
     assert (tree["found"]["value"], tree["found"]["n"]) == (pytest.approx(2 / 6), 6)
     assert tree["short_mode"]["n"] == 3
@@ -224,4 +203,4 @@ def test_the_overlap_is_counted_by_mode_by_part_and_by_split() -> None:
 @pytest.mark.parametrize("changes", [{"items": 11}, {"short": ("i6", "i7", "other")}])
 def test_an_overlap_of_other_items_is_refused(changes: dict[str, object]) -> None:
     with refuses("overlap-of-other-items"):
-        contamination(made(**changes), TEN, KEPT, ~KEPT)
+        contamination(Overlap.from_json(TREE | changes), TEN, KEPT, ~KEPT)

@@ -181,17 +181,12 @@ def test_a_voter_left_out_for_an_audit_leaves_k_of_those_that_remain() -> None:
 
 # Rotations
 
-TURNS = [
-    [2, 2, 2, 2], [2, 2, 2, 1], [2, 2, 1, 1], [2, 2, 1, 3], [2, 2, -2, 2],
-    [2, 2, 2, -1], [2, 2, 1, -1], [2, 1, 3, -1], [-1, -1, -1, -1], [-2, -2, -2, -2],
-]  # fmt: skip
-T, N = TIED, UNANSWERED
-
 
 def test_a_vote_is_the_pick_averaged_over_the_rotations() -> None:
-    table = Answers.of(turned_rows(TURNS))
+    turns, expected = zip(*cases("judging", "turned_picks"), strict=True)
+    table = Answers.of(turned_rows(turns))
     votes = collect_votes(table, unanimous(), table.items)
-    assert votes.pick[:, 0].tolist() == [2, 2, T, 2, 2, N, N, N, N, T]
+    assert votes.pick[:, 0].tolist() == list(expected)
     assert np.isnan(votes.credit()[5, 0])
 
 

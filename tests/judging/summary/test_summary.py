@@ -11,7 +11,7 @@ from robustify.judging.summary.result import Summary, read
 from robustify.pipeline.steps import rejudge
 from robustify.runs.run import open_run
 from robustify.wings import GUARD
-from tests.support.cases import refuses
+from tests.support.cases import cases, refuses
 from tests.support.exported_run import made_run, renewed
 
 ROOT = Path(__file__).parents[3]
@@ -23,13 +23,7 @@ def test_a_summary_reads_back() -> None:
     assert read(json.loads(json.dumps(summary.tree()))) == summary
 
 
-@pytest.mark.parametrize(
-    ("tree", "code"),
-    [
-        *(({"format": 5, **more}, "invalid-summary") for more in ({}, {"splits": {"all": "many"}})),
-        *((tree, "unsupported-summary-format") for tree in ({}, {"format": 4}, {"format": 6, "new": 1})),
-    ],
-)
+@pytest.mark.parametrize(("tree", "code"), cases("judging", "no_summaries"))
 def test_what_is_no_summary_is_refused(tree: dict[str, Any], code: str) -> None:
     with refuses(code):
         read(tree)
