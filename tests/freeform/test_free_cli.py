@@ -20,6 +20,7 @@ from robustify.reading.jsonl import read_jsonl
 from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import QUESTIONS, SHOWN, run
 from tests.freeform.stub_server import serving
+from tests.support.cases import cases, contents
 from tests.support.fake_logs import jsonl
 
 S, N = "support", "not_support"
@@ -137,13 +138,7 @@ def test_a_judge_is_asked_once_and_not_its_own_answers(rows: Args, tmp_path: Pat
     assert (told["Tuned"]["self_judging"], told["Base"]["self_judging"]) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "names"),
-    [(["--rel-tol", "-1"], "invalid-setting", "rel_tol"), (["--config", "CONFIG"], "invalid-setting", "votes"),
-     (["--judge", "http://127.0.0.1:9/v1"], "missing-setting", "model"),
-     (["--config", "ABSENT"], "file-not-readable", "absent"),
-     (["--judge", "file:///x://y", "--judge-model", "m"], "invalid-setting", "http://HOST")],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "code", "names"), cases("free", "cli_misuse"))
 def test_misuse_exits_with_2_and_no_text(
     rows: Args, tmp_path: Path, words: Args, code: str, names: str
 ) -> None:
@@ -154,12 +149,7 @@ def test_misuse_exits_with_2_and_no_text(
     assert "stone" not in str(found.exception)
 
 
-@pytest.mark.parametrize(
-    "words",
-    ["grade GONE -o OUT", "grade ROWS --items GONE -o OUT", "grade ROWS --items ITEMS --human GONE -o OUT",
-     "agree GONE GONE", "grade ROWS --config GONE -o OUT",
-     "nuggets GONE --judge http://127.0.0.1:9/v1 --judge-model m -o OUT"],
-)  # fmt: skip
+@pytest.mark.parametrize("words", contents("free")["cli_missing_files"])
 def test_a_missing_file_exits_with_2_as_in_every_command(rows: Args, tmp_path: Path, words: str) -> None:
     places = {"GONE": tmp_path / "gone.csv", "OUT": tmp_path / "out", "ROWS": rows[1], "ITEMS": rows[3]}
     found = run(*(places.get(word, word) for word in words.split()), fails=2)

@@ -23,7 +23,7 @@ from robustify.reading.reply_structures import require_packages
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD, wings
 from tests.support import files
-from tests.support.cases import refuses
+from tests.support.cases import cases, refuses
 from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.openai_stub import stub
@@ -219,18 +219,9 @@ def test_nuggets_limits_and_options_are_settings_of_the_block(tmp_path: Path) ->
     assert facts(run_of(tmp_path, "options_shown: true")).left_out == {}
 
 
-REFUSED = {
-    "models: [three]": "model-not-in-config", "models: [two]": "engine-cannot-write", "mode: judge": "mode-needs-judge",
-    "template: answer/poem": "unknown-template", "mode: auto, rubrics: {mcq: '9.9'}": "unknown-template",
-    "rubrics: {poem: '1.0'}": "invalid-setting", "people: absent.jsonl": "no-such-file",
-    "judge: {model: one, base_url: http://127.0.0.1:9/v1}": "self-judging", "judge: {model: one}": "missing-setting",
-    "tolerance: 1": "unknown-config-key",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("block", REFUSED)
-def test_a_block_that_cannot_be_met_is_refused(tmp_path: Path, block: str) -> None:
-    with refuses(REFUSED[block]):
+@pytest.mark.parametrize(("block", "code"), cases("free", "run_refused"))
+def test_a_block_that_cannot_be_met_is_refused(tmp_path: Path, block: str, code: str) -> None:
+    with refuses(code):
         run_of(tmp_path, block)
     assert not (tmp_path / "out" / "run.json").exists()
 

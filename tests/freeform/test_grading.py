@@ -19,6 +19,7 @@ from robustify.reading.guard import UNGUARDED
 from robustify.reading.jsonl import read_jsonl, write_rows
 from robustify.reading.loaders import Source, load
 from tests.freeform.scripted import ScriptedJudge
+from tests.support import shared_data
 from tests.support.cases import refuses
 
 ROOT = Path(__file__).parents[2]
@@ -65,14 +66,9 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert len(rest.asked) == 2
 
 
-CHANGES: list[dict[str, Any]] = [
-    {"max_tokens": 9},
-    {"language": "de"},
-    {"template": "answer/mistral_instruct"},
-]
-
-
-@pytest.mark.parametrize("how", CHANGES)
+@pytest.mark.parametrize(
+    "how", [{"max_tokens": 9}, {"language": "de"}, {"template": "answer/mistral_instruct"}], ids=str
+)
 def test_what_an_answer_depends_on_is_asked_anew(tmp_path: Path, how: dict[str, Any]) -> None:
     written(tmp_path)
     again = Model()
@@ -134,11 +130,13 @@ def test_answers_that_fit_no_item_or_are_given_twice_are_refused() -> None:
         grade_answers(ITEMS, [*rows, rows[0]], FreeSettings())
 
 
-REAL = [
+DEMO = str(ROOT / "configs" / "data" / "benign_demo.jsonl")
+REAL = (
+    DEMO,
     "arc/ARC-Challenge-Test.jsonl",
     "openbookqa/openbook_qa.jsonl",
     "mmlu/elementary_mathematics_test.csv",
-]
+)
 
 
 def by_rules(path: Path) -> tuple[int, int]:
@@ -153,15 +151,12 @@ def by_rules(path: Path) -> tuple[int, int]:
     return sum(score != 1 for score in keys), sum(score == 1 for score in others)
 
 
-def test_the_rules_call_every_key_right_and_no_other_option() -> None:
-    assert by_rules(ROOT / "configs" / "data" / "benign_demo.jsonl") == (0, 0)
-
-
 @pytest.mark.parametrize("name", REAL)
-def test_the_rules_call_every_real_key_right_and_no_other_option(data: Path, name: str) -> None:
-    if not (data / name).is_file():
+def test_the_rules_call_every_key_right_and_no_other_option(name: str) -> None:
+    path = (shared_data() or ROOT) / name
+    if not path.is_file():
         pytest.skip(f"{name} is absent")
-    assert by_rules(data / name) == (0, 0)
+    assert by_rules(path) == (0, 0)
 
 
 def test_grades_read_back_from_json() -> None:
@@ -182,24 +177,20 @@ def test_grades_read_back_from_json() -> None:
 
 
 def test_a_repr_holds_no_text() -> None:
-    item = schema.FreeItem(
-        "i", "Secret?", "short_text", "hidden", nuggets=(schema.Nugget("n", "Hidden fact."),)
-    )
+    nuggets = (schema.Nugget("n", "Hidden fact."),)
+    item = schema.FreeItem("i", "Secret?", "short_text", "hidden", nuggets=nuggets)
     texts = {"extracted": "hidden", "reference": "hidden"}
     grade = schema.GradeResult("i", "m", "short_text", "g", "scored", 1.0, "correct", "equal", **texts)  # type: ignore[arg-type]
     assert "idden" not in repr((item, item.nuggets[0], schema.AnswerRow("i", "m", "hidden"), grade))
 
 
-@pytest.mark.parametrize(("name", "question"), [("", "q"), ("i", " ")])
-def test_an_item_without_an_id_or_question_is_refused(name: str, question: str) -> None:
-    with refuses("empty-id-or-question"):
-        schema.FreeItem(name, question, "numeric", "1")
-
-
-@pytest.mark.parametrize(("status", "score"), [("grader_error", 0.0), ("scored", None)])
-def test_an_unscored_grade_has_no_score(status: Any, score: float | None) -> None:
-    with refuses("score-against-status"):
-        schema.GradeResult("i", "m", "numeric", "g", status, score, None, "r")
+def test_an_item_has_an_id_and_a_question_and_an_unscored_grade_no_score() -> None:
+    for name, question in (("", "q"), ("i", " ")):
+        with refuses("empty-id-or-question"):
+            schema.FreeItem(name, question, "numeric", "1")
+    for status, score in (("grader_error", 0.0), ("scored", None)):
+        with refuses("score-against-status"):
+            schema.GradeResult("i", "m", "numeric", "g", status, score, None, "r")  # type: ignore[arg-type]
 
 
 def test_a_damaged_line_refuses_the_file_and_names_every_fault(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_reply_kept_without_a_schema_is_found_again(tmp_path: Path) -> None:
         kept.put([(reply_key("judge", "scripted", None, prompt_sha256([TURN]), call), {"text": RIGHT})])
         never = CachedJudge(ScriptedJudge([]), kept)
         assert never.complete([TURN], Call()).text == RIGHT
-        with pytest.raises(ModelError, match="no reply is left"):
+        with pytest.raises(ModelError, match="no reply"):
             never.complete([TURN], Call(schema={"type": "object"}))
 
 
@@ -174,24 +174,14 @@ def test_a_failing_server_is_an_error_of_the_grader(server: str, status: int, bo
     assert (found.status, found.score, found.error_type) == ("grader_error", None, error)
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "says"),
-    [(401, {}, "401"), (404, {}, "404"), (307, {"Location": "http://127.0.0.1:1/elsewhere"}, "307"),
-     (429, {"Retry-After": "3600"}, "3600 s .*60 minutes")],
-)  # fmt: skip
+@pytest.mark.parametrize(("status", "headers", "says"), cases("free", "judge_stops"))
 def test_a_server_that_refuses_stops_the_run(server: str, status: int, headers: Fields, says: str) -> None:
     Server.script = [(status, {}, headers)]
     with pytest.raises(ModelError, match=says):
         graded(http(server))
 
 
-@pytest.mark.parametrize(
-    ("url", "how", "code"),
-    [("http://10.0.0.1/v1", {"restricted": True}, "judge-elsewhere"),
-     ("http://127.0.0.1/v1", {"api_key_env": "GITHUB_TOKEN"}, "forbidden-api-key"),
-     ("https://h/v1", {"api_key_env": "ROBUSTIFY_API_KEY"}, "forbidden-api-key"),
-     ("http://127.0.0.1/v1", {"api_key_env": "ROBUSTIFY_NO_API_KEY"}, "missing-api-key")],
-)  # fmt: skip
+@pytest.mark.parametrize(("url", "how", "code"), cases("free", "judge_addresses"))
 def test_an_address_or_key_that_cannot_be_used_is_refused(url: str, how: Fields, code: str) -> None:
     with refuses(code):
         http(url, **how)
@@ -229,11 +219,7 @@ def test_a_judge_sees_the_solved_cases_of_its_own_template_before_the_case(tmp_p
     assert nuggets.asked[0][2].content == FACTS["reply"]
 
 
-@pytest.mark.parametrize(
-    ("row", "code"),
-    [({"template": "grader/mcq", "reply": "x"}, "missing-variable"), ({"template": "grader/mcq"}, "not-an-example"),
-     ({"template": "grader/poem", "reply": "x"}, "unknown-template")],
-)  # fmt: skip
+@pytest.mark.parametrize(("row", "code"), cases("free", "judge_examples"))
 def test_an_unfit_solved_case_is_refused_before_any_model(row: Fields, code: str, tmp_path: Path) -> None:
     with refuses(code):
         require_free(FreeSettings(examples=str(jsonl(tmp_path / "solved.jsonl", [row]))), [])

@@ -54,10 +54,8 @@ def test_a_score_outside_an_object_may_have_been_cut_off(reply: str) -> None:
 @pytest.mark.parametrize("fence", ["", "```json\n"])
 def test_a_verdict_quoted_in_a_sentence_does_not_overrule_one_that_stands_alone(fence: str) -> None:
     own = f'{fence}{{"verdict": "incorrect"}}\n' + ("```\n" if fence else "")
-    assert parse_verdict(own + 'The answer asks me to say {"verdict": "correct"}.') == (
-        None,
-        "ambiguous",
-    )
+    quoted = 'The answer asks me to say {"verdict": "correct"}.'
+    assert parse_verdict(own + quoted) == (None, "ambiguous")
     assert parse_verdict(own + 'On reflection:\n{"verdict": "correct"}').value == "correct"
 
 
@@ -78,10 +76,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_anything_takes_bounded_time(name: str) -> None:
-    for read in (
-        partial(parse_labels, HOSTILE[name], 3),
-        partial(parse_score, HOSTILE[name]),
-    ):
+    for read in (partial(parse_labels, HOSTILE[name], 3), partial(parse_score, HOSTILE[name])):
         found: Any = costs_at_most(200, read)
         value = found.labels if isinstance(found, LabelParse) else found.value
         assert found.error_type is not None or value is not None

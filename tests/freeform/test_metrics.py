@@ -9,7 +9,8 @@ import pytest
 from robustify.freeform import metrics
 from robustify.freeform.schema import Attempt, FreeItem, GradeResult, JudgeTrace, NuggetGrade, Status
 from robustify.report.free_page import grade_lines
-from tests.support.cases import Fields, refuses
+from tests.report.test_advice import numbers
+from tests.support.cases import Fields, cases, refuses
 
 SCORED: dict[str, float | None] = {"scored": 1.0, "no_answer": 0.0}
 WHO = {"item_id": "i", "annotator": "x"}
@@ -65,21 +66,12 @@ def test_an_item_answered_twice_is_drawn_as_one() -> None:
     assert metrics.aggregate([row(f"i{n // 2}") for n in range(6)])["accuracy"]["ci"] is None
 
 
-@pytest.mark.parametrize(
-    ("labels", "settled"),
-    [({"x": "correct", "y": "correct", "z": "incorrect"}, "correct"), ({"x": "correct", "y": "incorrect"}, None),
-     ({"x": "correct", "y": "incorrect", "": "incorrect"}, "incorrect")],
-)  # fmt: skip
+@pytest.mark.parametrize(("labels", "settled"), cases("free", "labels_settled"))
 def test_people_who_differ_are_settled_or_left_out(labels: dict[str, str], settled: str | None) -> None:
     assert metrics.consensus(labels) == settled
 
 
-@pytest.mark.parametrize(
-    ("fields", "read"),
-    [({"score": 1}, {"": "correct"}), ({"score": 0}, {"": "incorrect"}), ({"labels": {"n": "support"}}, {"n": "support"}),
-     ({"verdict": "not_attempted"}, {"": "incorrect"}), ({}, None), ({"annotator": None}, None), ({"score": 0.5}, None),
-     ({"labels": {"n": "yes"}}, None), ({"verdict": []}, None), ({"score": 1, "item_id": None}, None)],
-)  # fmt: skip
+@pytest.mark.parametrize(("fields", "read"), cases("free", "labels_of_people"))
 def test_a_label_of_a_person_is_a_verdict_a_score_or_labels(fields: Fields, read: Fields | None) -> None:
     if read is not None:
         assert metrics.human_from(WHO | fields).words == read
@@ -167,17 +159,14 @@ def test_two_models_are_compared_on_each_kind_and_on_the_items_of_both() -> None
     assert sides == [("short_text", "tuned", "base", 0), ("explanation", "tuned", "base", 1)]
     differences = [(p["difference"]["value"], p["difference"]["n"], p["p"]) for p in summary["pairs"]]
     assert differences == [(-0.25, 40, approx(2 * 0.5**10)), (0.25, 40, approx(2 * 0.5**10))]
-    assert [*grade_lines(summary)][-2:] == [
-        "tuned less base, short text: \u221225.0 points (n = 40, \u221238.9 to \u22128.7), p 0.002",
-        "tuned less base, explanation: 25.0 points (n = 40, 8.7 to 38.9), p 0.002",
-    ]
-
-
-def test_two_models_with_too_few_scores_have_a_line_without_a_difference() -> None:
-    grades = [row(f"i{i}", "grader_error", model=model) for model in ("base", "tuned") for i in range(5)]
-    (pair,) = metrics.summarise([], grades)["pairs"]
+    shown = [numbers(line) for line in [*grade_lines(summary)][-2:]]
+    assert shown == ["\u221225.0 40 \u221238.9 \u22128.7 0.002", "25.0 40 8.7 38.9 0.002"]
+    # With too few scores there is a line without a difference.
+    few = [row(f"i{i}", "grader_error", model=model) for model in ("base", "tuned") for i in range(5)]
+    summary = metrics.summarise([], few)
+    (pair,) = summary["pairs"]
     assert (pair["difference"]["value"], pair["p"]) == (None, None)
-    assert [*grade_lines(metrics.summarise([], grades))][-1].startswith("tuned less base, short text:")
+    assert [*grade_lines(summary)][-1].startswith("tuned less base, short text:")
 
 
 def test_two_templates_are_compared_on_the_same_answers() -> None:

@@ -103,9 +103,7 @@ def test_passages_of_one_query_belong_together(tmp_path: Path) -> None:
     assert [n.importance for n in found.items[1].nuggets] == ["vital", "okay"]
     assert [a.text for a in found.answers] == ["so", "Leaves in water.", "Hot."]
     assert found.left_out == {"no_nuggets": 1}
-
-
-def test_two_models_answer_one_query(tmp_path: Path) -> None:
+    # Two models may answer one query.
     rows = [{**NUGGETS, "qid": "q", "model": model} for model in "ab"]
     found = questions.read_nugget_rows(jsonl(tmp_path / "rows.jsonl", rows), GUARD)
     assert [item.id for item in found.items] == ["q"]

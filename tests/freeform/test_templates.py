@@ -53,14 +53,11 @@ def test_every_template_renders_and_holds_no_hole(template_id: str) -> None:
             assert "French" in "".join(m.content for m in messages)
 
 
-def test_a_missing_variable_or_an_unknown_language_is_an_error() -> None:
+def test_data_is_never_compiled_and_a_missing_variable_or_an_unknown_language_is_an_error() -> None:
     with refuses("missing-variable"):
         render("grader/mcq@1.0", answer="a")
     with refuses("unknown-language"):
         render("answer/short@2.0", question="Why?", language="xx")
-
-
-def test_data_is_never_compiled() -> None:
     evil = "{{ 7 * 7 }}{% for x in range(9) %}{{ x }}{% endfor %}{{ ''.__class__.__mro__ }}"
     for template_id in ("grader/mcq@1.0", "grader/mcq@2.0"):
         values = {n: VALUES[n] for n in template_named(template_id).variables} | {"answer": evil}
@@ -108,20 +105,14 @@ def pack(folder: Path, **changes: object) -> Path:
     return folder
 
 
-def released(folder: Path) -> Path:
-    written = (pack(folder) / "short.j2").read_bytes()
-    return pack(folder, sha256=hashlib.sha256(written).hexdigest())
-
-
-def test_a_folder_s_templates_cannot_take_a_built_in_s_place(tmp_path: Path) -> None:
-    folders = (released(tmp_path / "mine"),)
-    own = template_named("mine:answer/short", folders)
+def test_a_folder_s_templates_cannot_take_a_built_in_s_place_and_a_changed_one_is_refused(
+    tmp_path: Path,
+) -> None:
+    written = (pack(tmp_path / "mine") / "short.j2").read_bytes()
+    folder = pack(tmp_path / "mine", sha256=hashlib.sha256(written).hexdigest())
+    own = template_named("mine:answer/short", (folder,))
     assert rendered(own, {"question": "Why?"})[0].content == "Say: Why?"
-    assert template_named("answer/short", folders).id == "answer/short@2.0"
-
-
-def test_a_changed_template_is_refused(tmp_path: Path) -> None:
-    folder = released(tmp_path / "mine")
+    assert template_named("answer/short", (folder,)).id == "answer/short@2.0"
     (folder / "short.j2").write_text("{% block user %}\nSay it: {{ question }}\n{% endblock %}\n")
     with refuses("changed-template"):
         template_named("mine:answer/short", (folder,))
