@@ -18,6 +18,7 @@ from robustify.base.key_file import read_private
 from robustify.reading.logs import parse_log_path
 from robustify.restricted.confinement import require_private
 from robustify.runs.run import write_items
+from tests.support.cases import contents
 from tests.support.exported_run import made_run, made_up
 
 WITHOUT = """
@@ -51,22 +52,7 @@ for line in json.loads(sys.argv[1]):
         codes.append(end.code)
 print("codes", json.dumps(codes))
 """
-COMMANDS = (
-    (0, "validate items.csv"),
-    (0, "heuristics items.csv"),
-    (0, "items.csv --public -o out --no-progress"),
-    (0, "judge run -o again"),
-    (0, "check run"),
-    (0, "report run"),
-    (0, "explain run i0"),
-    (0, "compare run again"),
-    (0, "export lm-eval run -o tasks --kept"),
-    (0, "gate notes.md"),
-    (4, "gate 箱.jsonl"),
-    (0, "init items.csv -o new.yaml"),
-    (2, "validate nowhere.csv"),
-    (3, "validate blank.csv"),
-)
+COMMANDS = contents("cli")["portable"]
 
 
 def test_commands_run_without_what_windows_lacks_on_a_console_of_cp1252(tmp_path: Path) -> None:

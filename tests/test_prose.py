@@ -2,19 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import cases
 from tools import prose
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ('def f():\n    """The rows of a file."""\n', "begins with 'The'"),
-        ('def f():\n    """Return a row, or None where there is none."""\n', "has 'None where'"),
-        ('class A:\n    """As `B`, but faster."""\n', "refers to another docstring"),
-        ('def f():\n    """Return the places where a word occurs."""\n', ""),
-        ('class A:\n    @property\n    def n(self):\n        """Number of items."""\n', ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "fault"), cases("prose", "docstrings"))
 def test_docstrings_are_checked(tmp_path: Path, text: str, fault: str) -> None:
     file = tmp_path / "a.py"
     file.write_text(text)
@@ -23,17 +15,7 @@ def test_docstrings_are_checked(tmp_path: Path, text: str, fault: str) -> None:
     assert all(message.startswith(fault) for message in found)
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("one " * 41 + ".", [1]),
-        ("one " * 39 + "end. " + "two " * 39 + "end.", []),
-        ("# Title\n\none " + "\n".join(["one two three four"] * 12) + "\n", [3]),
-        ("```text\n" + "one " * 60 + "\n```\n", []),
-        ("| " + "one " * 60 + "|\n", []),
-        ("`" + "one " * 60 + "` is code.", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "lines"), cases("prose", "pages"))
 def test_pages_are_checked(tmp_path: Path, text: str, lines: list[int]) -> None:
     page = tmp_path / "a.md"
     page.write_text(text)

@@ -22,6 +22,7 @@ from robustify.cli import options, terminal
 from robustify.items.item import Item
 from robustify.pipeline.config import shipped
 from robustify.runs.run import write_items
+from tests.support.cases import cases
 from tests.support.command import commands
 from tests.support.fake_logs import jsonl, lm_eval_row, scores_for
 from tests.support.fake_scorer import FakeScorer, fake_models, finds, likes_the_letter, opens
@@ -163,15 +164,11 @@ def test_every_command_has_help_and_prints_json_and_quiet_alike() -> None:
             assert {"--json", "-q", "--quiet"} <= options, name
 
 
-@pytest.mark.parametrize(
-    ("usage", "kind"),
-    [("--big", (True, False, "boolean")), ("-m --models NAME...", (False, True, "text")),
-     ("--form a|b", (False, False, "choice")), ("-o --out PATH", (False, False, "path"))],
-)  # fmt: skip
-def test_a_usage_says_what_an_option_takes(usage: str, kind: tuple[bool, bool, str]) -> None:
+@pytest.mark.parametrize(("usage", "kind"), cases("cli", "usages"))
+def test_a_usage_says_what_an_option_takes(usage: str, kind: list[object]) -> None:
     made: Any = options.option(usage, "Say this.")(lambda: None)
     (found,) = made.__click_params__
-    assert (found.is_flag, found.multiple, found.type.name) == kind
+    assert [found.is_flag, found.multiple, found.type.name] == kind
 
 
 def test_loading_is_said_at_once_and_progress_without_a_terminal(
@@ -243,15 +240,7 @@ def test_without_arguments_it_says_how_to_begin(robustify) -> None:
     assert max(map(len, said.out.split("\n"))) <= 100
 
 
-@pytest.mark.parametrize(
-    ("shell", "code"),
-    [
-        ("{} validate items.jsonl >&-", 6), ("{} validate items.jsonl >&- 2>&- <&-", 6), ("{} gate --help >&-", 6),
-        ("{} validate items.jsonl >/dev/full", 6), ("{} validate items.jsonl 2>/dev/full >/dev/null", 0),
-        ("{} validate nowhere 2>/dev/full", 2), ("{} validate nowhere >&- 2>&-", 2),
-        ("set -o pipefail; {} validate items.jsonl --json | true", 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("shell", "code"), cases("cli", "streams"))
 def test_streams_that_are_closed_or_full_give_a_documented_code(config: Path, shell: str, code: int) -> None:
     command = shell.format(f"'{sys.executable}' -m robustify")
     env = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parent.parent.parent)}

@@ -25,6 +25,7 @@ from robustify.judging.lint.log_rules import LOG_RULES
 from robustify.pipeline.linted_logs import as_log
 from robustify.reading.logs import is_log
 from robustify.wings import GUARD
+from tests.support.cases import cases
 
 LOG = "samples_house.jsonl"
 ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L019"}
@@ -222,15 +223,7 @@ def test_labels_must_be_those_that_are_scored(labels: str, codes: set[str], tmp_
     assert codes_of([write_jsonl(tmp_path / LOG, rows)]) == codes
 
 
-@pytest.mark.parametrize(
-    ("replies", "extracted", "is_misread"),
-    [
-        (["The answer is B."], "A", True),
-        (["B", "C"], "C", False),
-        (["I doubt it. A or B."], "A", False),
-        (["First I thought B. No wait, A"], "A", False),
-    ],
-)
+@pytest.mark.parametrize(("replies", "extracted", "is_misread"), cases("lint", "misread"))
 def test_a_reply_is_misread_only_if_it_is_clear(
     replies: list[str], extracted: str, is_misread: bool, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from robustify.items.item import Item
 from robustify.models.asking import Asking, ask, plan
 from robustify.models.engines.settings import HFModel
 from robustify.pipeline.run_input import unwatched
-from tests.support.cases import Texts
+from tests.support.cases import Texts, contents
 from tests.support.fake_scorer import FakeScorer, finds, opens
 
 N = 12
@@ -157,21 +157,14 @@ def votes_on(some: tuple[Pool, ...], text: str, *verdicts: str) -> candidate_che
     return {code: {f"rater {n}": said for n, said in enumerate(verdicts)}}
 
 
-OVERRULED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-    "nobody doubts": ("", (), ()),
-    "a model doubts": ("extra 5 1", (), ("second_key",)),
-    "people overrule the model": ("extra 5 1", ("wrong", "wrong"), ()),
-    "people agree with the model": ("extra 5 1", ("right too",), ("right_too",)),
-    "people alone": ("", ("right too",), ("right_too",)),
-    "people differ": ("", ("right too", "wrong"), ("unclear",)),
-}  # fmt: skip
+OVERRULED: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = contents("composing")["overruled"]
 
 
 @pytest.mark.parametrize(("preferred", "verdicts", "aside"), OVERRULED.values(), ids=OVERRULED)
 def test_people_overrule_models(preferred: str, verdicts: Texts, aside: Texts, tmp_path: Path) -> None:
     some = pools()
     found = consultation_of(some, knows(preferred), votes_on(some, "extra 5 1", *verdicts), tmp_path)
-    assert found.pools[SECOND].aside == aside
+    assert [*found.pools[SECOND].aside] == aside
     assert ("extra 5 1" in found.pools[SECOND].texts) == (not aside)
     assert sum(len(pool.aside) for pool in found.pools) == len(aside)
     assert [check.voices for check in found.checks] == [(preferred or "m",)]

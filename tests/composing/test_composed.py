@@ -22,7 +22,7 @@ from robustify.pipeline import encoder
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load, notes
 from tests.composing.test_writers import chat
-from tests.support.cases import Texts
+from tests.support.cases import Texts, cases, contents
 from tests.support.command import invoked
 from tests.support.fake_logs import jsonl, sheet
 from tests.support.fake_scorer import FakeScorer, finds, opens
@@ -139,11 +139,7 @@ def test_items_without_candidates_or_bound_to_their_order_stay(quick: None, tmp_
     assert sorted(found["one"].choices) == ["Clay", "Ice", "Sand", "Wool"]
 
 
-@pytest.mark.parametrize(
-    ("how", "retyped", "texts"),
-    [((), ["q"], ['"Tea"', "Hot sand", "Ice and snow", "Warm soup"]),
-     (("--as-typed",), [], ["Hot sand", "Ice and snow", "warm soup", "“Tea”."])],
-)  # fmt: skip
+@pytest.mark.parametrize(("how", "retyped", "texts"), cases("composing", "mend_typography"))
 def test_typography_is_made_alike_unless_it_is_kept(
     quick: None, tmp_path: Path, how: Texts, retyped: list[str], texts: list[str]
 ) -> None:
@@ -187,15 +183,7 @@ def test_numbers_of_options_are_from_2_to_26(data: Path, tmp_path: Path, shown: 
         _mend(data, tmp_path / "out", "--options", shown)
 
 
-REFUSED = {
-    "--pool absent.jsonl": "no-such-file",
-    "-m smollm2-135m": "option-without-pool",
-    "--options 4 --dry-run": "option-needs-writer",
-    "--options 4 -m no-such-model": "unknown-model",
-    "--options 4 --review no-such-sheet.csv": "no-such-file",
-    "--options 4 --auditor x": "unknown-auditor",
-    "--options 4 --run no-such-run": "not-a-run",
-}
+REFUSED = contents("composing")["mend_refused"]
 
 
 @pytest.mark.parametrize("words", REFUSED)

@@ -27,6 +27,7 @@ from robustify.reading.loaders import Source, load
 from robustify.runs.run import write_items
 from robustify.runs.stored import split_items
 from robustify.wings import GUARD
+from tests.support.cases import cases, contents
 from tests.support.exported_run import made_up
 from tools.tasks import BY_HAND, ROOT, TEMPLATES, write_demo_tasks, write_templates
 from tools.tasks import FOLDER as TASK_FOLDER
@@ -66,13 +67,7 @@ def tasks_of(
 
 
 # Texts that a reader without declared types takes for something else, if all of a column are alike.
-TYPED = {
-    "dates": ("2020-01-{:02d}", "2021-02-03", "2021-02-04 "),
-    "times": ("2020-01-01T10:{:02d}:00Z", "2021-02-03T10:00:00+02:00", "2021-02-03T10:00:00.5"),
-    "numbers": ("1{:02d}", "007", "1e3"),
-    "words": ("true", "null", "NaN"),
-    "lists": ("[{}]", '{{"a": 1}}', "None"),
-}
+TYPED = contents("export")["typed"]
 
 
 def typed(kind: str) -> dict[str, list[Item]]:
@@ -178,16 +173,7 @@ def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None
     assert told == held, "renew: python -m tools.tasks"
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ("the answer is {right}.", {"decided": 1, "acc": 1, "acc_low": 1, "acc_high": 1}),
-        ("{other}", {"decided": 1, "acc": 0, "acc_low": 0, "acc_high": 0}),
-        ("something else", {"decided": 0, "acc_low": 0, "acc_high": 1}),
-        ("", {"decided": 1, "acc": 0, "acc_low": 0, "acc_high": 0}),
-        ("<think>{right}", {"decided": 0, "acc_low": 0, "acc_high": 1}),
-    ],
-)
+@pytest.mark.parametrize(("reply", "expected"), cases("export", "graded"))
 def test_a_reply_is_graded_as_our_graders_grade_it(reply: str, expected: dict[str, float]) -> None:
     row = convert_items(made_up()).rows[0]
     other = row["choices"][(row["key"] + 1) % len(row["choices"])]

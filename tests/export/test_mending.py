@@ -15,6 +15,7 @@ from robustify.composing.pool import typed_plainly
 from robustify.items.item import Item
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
+from tests.support.cases import cases
 from tests.support.fake_logs import jsonl
 
 
@@ -66,11 +67,7 @@ def test_white_space_at_the_ends_of_options_is_taken_off_and_counted(tmp_path: P
     assert [i.choices[i.key] for i in back] == ["200", "202", "204", "200 because one is carried"]
 
 
-@pytest.mark.parametrize(
-    ("marked", "plain"),
-    [("red\u00a0box", "red box"), ("r\u0435d box", "red box"), ("r\uff45d box", "red box"), ("red\u200b box", "red box"),
-     ("cafe\u0301", "caf\u00e9"), ("red\tbox", "red box")],
-)  # fmt: skip
+@pytest.mark.parametrize(("marked", "plain"), cases("export", "plain"))
 def test_characters_that_look_the_same_become_plain_and_are_counted(
     tmp_path: Path, marked: str, plain: str
 ) -> None:

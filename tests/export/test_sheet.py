@@ -11,6 +11,7 @@ from robustify.export.sheet import FILES, find, read_answers, table, write_sheet
 from robustify.reading.guard import UNGUARDED
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
+from tests.support.cases import cases
 from tests.support.exported_run import made_run
 from tests.support.refusals import refused
 
@@ -71,11 +72,7 @@ def test_what_only_people_know_is_said_or_asked_for(tmp_path: Path) -> None:
     assert r"\<b\>marbles" in text
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [("capabil: x\n", "capability"), ("- x\n", "expected names"), ("capability: [x]\n", "expected names"),
-     ("Which old lamp is lit by the ferryman of the town?: x\n", "unknown")],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "says"), cases("export", "sheet_names"))
 def test_an_unknown_name_is_refused_with_the_closest_one(tmp_path: Path, content: str, says: str) -> None:
     (tmp_path / "sheet.yaml").write_text(content)
     with refused(2, says):

@@ -12,7 +12,7 @@ from robustify.base.errors import DataError, RobustifyError
 from robustify.restricted.ids import Split, hashed, item_id, read_split
 from tests.gate.repo import rules_of
 from tests.support import restricted_set
-from tests.support.cases import refuses
+from tests.support.cases import contents, refuses
 from tests.support.command import invoked
 
 # The ids stand here without their mark: whole ones, outside a split, are refused by the gate.
@@ -52,16 +52,7 @@ def test_the_file_is_the_committed_one_whatever_the_order_of_items_and_choices(t
     assert read_split(tmp_path / "s.json") == a_split()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"topic": ["a"]}, {"n": 2}, {"n": True}, {"ids": ["rb1_" + "a" * 26] * 5}, {"ids": [], "n": 0},
-        {"ids": [f"rb1_{'a' * 25}{c}" for c in "abcd"], "n": 4},
-        {"ids": [f"rb1_{'a' * 25}{c}" for c in "edcba"]}, {"ids": ["item-1"], "n": 1}, {"ids": "x"},
-        {"format": "robustify.hashed-split/2"}, {"canon": "rbcanon-2"}, {"dataset": "a\x1bb"}, {"split": 4},
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("change", contents("export")["split_changes"], ids=str)
 def test_a_file_with_anything_else_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     (tmp_path / "s.json").write_text(json.dumps({**json.loads(GOLDEN), **change}), encoding="utf-8")
     with pytest.raises(DataError) as refused:

@@ -19,7 +19,7 @@ from robustify.pipeline.config import parse
 from robustify.pipeline.free_settings import FreeSettings, JudgeSettings
 from tests.freeform.scripted import ScriptedJudge, grade_explanation, grade_mcq, grade_numeric, settings
 from tests.freeform.scripted import graded as graded_one
-from tests.support.cases import Fields, cases, fields, refuses
+from tests.support.cases import Fields, cases, contents, fields, refuses
 from tests.support.fake_logs import jsonl
 from tests.support.serving import Answer, serving
 
@@ -278,11 +278,7 @@ def test_labels_votes_and_missing_labels_make_a_grade(given: Fields, expected: F
     assert len(judge.asked) == len(given["replies"])
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{"batch_size": 0}, {"nugget_score": "most"}, {"format_type": "toml"},
-     {"nugget_template": "nugget/legacy@1.0", "format_type": "csv"}],
-)  # fmt: skip
+@pytest.mark.parametrize("bad", contents("free")["nuggets_misused"])
 def test_misuse_of_nuggets_is_refused(bad: Fields) -> None:
     with pytest.raises((UsageError, ValidationError)):
         grade_facts([], **bad)

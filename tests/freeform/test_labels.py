@@ -14,7 +14,7 @@ from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format as p
 from robustify.judging.stats.intervals import majority_vote
 from robustify.pipeline.free_settings import FORMAT_TYPES
 from robustify.reading.marks.reply_parts import split_reasoning
-from tests.support.cases import cases, refuses
+from tests.support.cases import cases, contents, refuses
 from tests.support.cost import costs_at_most
 
 READERS: dict[str, tuple[int, Callable[..., list[Any]]]] = {
@@ -95,14 +95,7 @@ def test_no_text_raises_and_no_label_is_made_up(reply: str) -> None:
     parse_score(reply)
 
 
-SIX = {
-    "json": '["support", "not_support"]',
-    "yaml": "- id: 2\n  label: not_support\n- id: 1\n  label: support",
-    "xml": '<labels><label id="2">not_support</label><label id="1">support</label></labels>',
-    "csv": "support, not_support",
-    "markdown": "* support\n* not_support",
-    "adaptive": "1. support\n2. not_support",
-}
+SIX = contents("free")["labels_by_format"]
 
 
 @pytest.mark.parametrize("form", FORMAT_TYPES)

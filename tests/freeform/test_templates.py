@@ -11,19 +11,14 @@ from robustify.freeform.llm_judge.verdicts import parse_labels_multi_format
 from robustify.items import prompt_templates as packs
 from robustify.items.prompt_templates import Message, every_template, rendered, template_named
 from robustify.pipeline.free_settings import FORMAT_TYPES
-from tests.support.cases import Fields, refuses
+from tests.support.cases import Fields, contents, refuses
 
 
 def render(template_id: str, **variables: object) -> list[Message]:
     return rendered(template_named(template_id), variables)
 
 
-DOCUMENTED = [
-    ("grader/mcq@1.0", {"answer": "so", "reference": "B"}, "e953ab5adf4d3856"),
-    ("grader/numeric@1.0", {"answer": "5", "reference": "6", "tolerance_percent": "7"}, "199856ea86623593"),
-    ("grader/explanation@1.0", {"answer": "so", "reference": "thus"}, "a8e07f2d0041e180"),
-    ("answer/mistral_instruct@1.0", {"question": "Why?"}, "2f2507eec61326f8"),
-]
+DOCUMENTED = contents("free")["documented"]
 
 
 @pytest.mark.parametrize(("template_id", "values", "digest"), DOCUMENTED)

@@ -5,7 +5,7 @@ import pytest
 from robustify.base.errors import UsageError
 from robustify.pipeline import config as configs
 from robustify.wings import wings
-from tests.support.cases import refuses
+from tests.support.cases import cases, refuses
 
 PLAIN = "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [smollm2-135m, gemma3-270m]\n"
 
@@ -32,18 +32,10 @@ def test_a_short_config_is_whole(tmp_path: Path) -> None:
     assert (config.screen.criterion, config.screen.mode, config.asking.rotations) == ("fdr", "letter", "all")
 
 
-@pytest.mark.parametrize(
-    ("asking", "screen", "modes"),
-    [
-        ("", "", ("letter", "letter", "letter", "full")),
-        ("asking: {mode: text}\n", "", ("text", "text", "text", "full_text")),
-        ("asking: {mode: text}\n", "screen: {mode: letter}\n", ("text", "letter", "text", "full_text")),
-        ("", "screen: {mode: text}\n", ("letter", "text", "letter", "full")),
-    ],
-)
+@pytest.mark.parametrize(("asking", "screen", "modes"), cases("runs", "modes"))
 def test_one_mode_holds_for_all_that_names_none(tmp_path: Path, asking: str, screen: str, modes) -> None:
     config = load(tmp_path, PLAIN + asking + screen + "alternatives: [{criterion: majority}]\n")
-    assert (config.asking.mode, config.screen.mode, config.alternatives[0].mode) == modes[:3]
+    assert [config.asking.mode, config.screen.mode, config.alternatives[0].mode] == modes[:3]
     assert config.asking.views[2] == modes[3]
     assert configs.parse(config.model_dump(mode="json"), "again") == config
 

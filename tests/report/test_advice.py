@@ -22,7 +22,7 @@ from robustify.report.advice import (
 )
 from robustify.report.opening import FirstScreen, opening
 from robustify.report.printing import catalogue, cue_words, sentence
-from tests.support.cases import contents
+from tests.support.cases import cases, contents
 from tests.support.exported_run import made_run
 from tests.support.trees import filled
 
@@ -122,15 +122,7 @@ def test_an_advice_has_the_direction_of_the_set_and_the_words_of_a_cue() -> None
 COMMA = {"has a comma": 9}
 
 
-@pytest.mark.parametrize(
-    ("cues", "names", "n", "says"),
-    [
-        ({"none": 1.0}, {"none": {"is the longest option": 9}}, FLAGGED, ["is the longest option"]),
-        ({"text_votes": 0.5, "none": 0.5}, {"text_votes": COMMA, "none": COMMA}, FLAGGED, ["has a comma"]),
-        ({"length": 0.5, "none": 0.5}, {"length": {"is the longest option": 61}}, 0, []),
-        ({"none": 1.0}, {}, 0, []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cues", "names", "n", "says"), cases("report", "other_cues"))
 def test_advice_on_other_cues_names_what_lint_finds_or_goes(
     cues: dict[str, float], names: dict[str, dict[str, int]], n: int, says: list[str]
 ) -> None:
@@ -215,15 +207,7 @@ def test_the_first_screen_says_in_two_sentences_whether_to_trust_and_how_much(
     assert not ("None of" in every and "still answer" in every)
 
 
-@pytest.mark.parametrize(
-    ("edits", "together"),
-    [
-        (["stopped", "halted"], True),
-        (["stopped", "halted", {"residual/state": "passed"}], True),
-        (["refused"], False),
-        (["passed"], False),
-    ],
-)
+@pytest.mark.parametrize(("edits", "together"), cases("report", "failed_with_audit"))
 def test_a_failed_run_whose_audit_did_not_fail_says_how_both_go_together(
     edits: list[Edits | str], together: bool
 ) -> None:

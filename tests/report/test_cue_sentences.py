@@ -14,6 +14,7 @@ from robustify.judging.lint.rules import FIXES, clearest_cue
 from robustify.judging.summary.screen_parts import CUES, CueCode
 from robustify.report.explaining import cue_sentence, mends
 from robustify.report.printing import cue_words
+from tests.support.cases import cases
 
 LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
 SURE = ("it often works", "it always works", "it never works", "it must work")
@@ -29,24 +30,7 @@ def item(choices: Sequence[str], key: int = 0) -> Item:
 FORMED = ("the heart.", "the liver", "the lungs", "the kidneys")
 
 
-@pytest.mark.parametrize(
-    ("code", "choices", "says"),
-    [
-        ("length", LONG, ("longest", "by 129 %")),
-        ("certainty", SURE, ("only the key has no absolute word", "only the key has a hedge")),
-        ("shared_words", SHARED, ("lines", "parts", "2 of 3")),
-        ("form", FORMED, ("only the key", "punctuation mark")),
-        ("grammar", ("the one", "one", "two", "three"), ("only the key begins with an article",)),
-        ("numbers", ("6", "ten", "four", "two"), ("only the key holds a number",)),
-        ("outer_space", (" one", "two", "three"), ("only the key begins with a space",)),
-        ("outer_space", ("one", " two", " three"), ("only the key does not begin with a space",)),
-        ("outer_space", ("one\n", "two", "three"), ("only the key ends with a line break",)),
-        ("outer_space", ("\tone\xa0", "two", "three"), ("begins with a tab", "ends with a no-break space")),
-        ("outer_space", ("one\u200b", "two", "three"), ("only the key ends with another blank character",)),
-        ("odd_characters", ("on\u0435", "two", "three"), ("only the key has an invisible or look-alike character",)),
-        ("pointer", ("all of the above", "one", "two", "three"), ("only the key refers to the other options",)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("code", "choices", "says"), cases("report", "cue_sentences"))
 def test_a_sentence_says_what_stands_there(
     code: CueCode, choices: tuple[str, ...], says: tuple[str, ...]
 ) -> None:

@@ -16,6 +16,7 @@ from robustify.judging.stats.tests import holm
 from robustify.judging.summary.quantity import Quantity
 from robustify.report.compare.model_pairs import ModelPair, model_pairs, pair_table
 from tests.report.test_advice import numbers
+from tests.support.cases import cases
 from tests.support.exported_run import made_run
 from tests.support.fake_logs import boxes, jsonl, lm_eval_row, scores_for
 
@@ -132,17 +133,7 @@ def test_what_cannot_be_compared_is_refused(robustify, tmp_path: Path) -> None:
         assert says in ended.err
 
 
-@pytest.mark.parametrize(
-    ("value", "ci", "p", "looks", "shown", "word"),
-    [
-        (0.04, (0.01, 0.07), 0.01, None, "4.0 90 1.0 7.0 0.010", "better"),
-        (0.04, (0.01, 0.07), 0.06, None, "4.0 90 1.0 7.0 0.060 80 5.0", "distinguished"),
-        (0.0, (0.0, 0.0), 1.0, (0.0, (0.0, 0.0)), "0.0 90 1.000 80 5.0 0.0", "distinguished"),
-        (0.04, None, None, None, "4.0 90", "few"),
-        (0.04, (0.01, 0.07), 0.01, (0.03, (0.01, 0.05)), "4.0 90 1.0 7.0 0.010 3.0 1.0 5.0", "bring"),
-        (0.04, (0.01, 0.07), 0.01, (0.0, (-0.02, 0.02)), "4.0 90 1.0 7.0 0.010 0.0 \u22122.0 2.0", "owe"),
-    ],
-)
+@pytest.mark.parametrize(("value", "ci", "p", "looks", "shown", "word"), cases("report", "pairs"))
 def test_the_sentence_follows_the_numbers(
     value: float, ci: Any, p: float | None, looks: Any, shown: str, word: str
 ) -> None:

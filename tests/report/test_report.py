@@ -24,24 +24,13 @@ from robustify.report.format import ABSENT, Cell, cell, p_cell, rated, table, va
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
 from tests.report.test_advice import words_of
+from tests.support.cases import contents
 from tests.support.page_text import text_of_page
 from tests.support.trees import complete
 
 ROOT = Path(__file__).parents[2]
 DEMO: dict[str, Any] = json.loads((ROOT / "results/benign_demo/summary.json").read_text(encoding="utf-8"))
-PROVENANCE: dict[str, Any] = {
-    "signature": "set:made-up-set|n:360",
-    "versions": {"robustify": "0.1.0", "python": "3.11.2"},
-    "models": {"smollm2-135m": {"licence": "Apache-2.0", "weights": "b179c952" * 8}, "gemma3-270m": {}},
-    "templates": {"full/mmlu-v1": "0123abcd" * 8},
-    "config": {
-        "data": [{"path": "/home/someone/items.jsonl"}],
-        "screen": {"mode": "text"},
-        "probe": {"seed": 7},
-    },
-    "data": {"sha256": "5" * 64},
-    "notes": ["A note of the run."],
-}
+PROVENANCE: dict[str, Any] = contents("report")["provenance"]
 LINKS = ("href", "src", "srcset", "action", "data", "xlink:href")
 ENTRIES = {"td", "th", "dt", "dd", "caption", "figcaption", "li"}
 VOID = {"meta", "link", "br", "line", "rect"}

@@ -19,7 +19,7 @@ from robustify.pipeline.config import Config, parse
 from robustify.runs.run import LABELS, MANIFEST, Run, beginning, open_run, run_lock, write_items, write_lines
 from robustify.wings import GUARD, wings
 from tests.support import files
-from tests.support.cases import refuses
+from tests.support.cases import cases, refuses
 from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import fake_models, finds
 from tests.support.trees import measured
@@ -188,17 +188,7 @@ def test_a_manifest_edited_by_hand_is_refused(
             open_run(folder, GUARD)
 
 
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({"screen": {"template": "nosuch"}}, "unknown-template"),
-        ({"screen": {"voters": ["three"]}}, "unknown-voter"),
-        ({"hidden": "image"}, "images-cannot-be-hidden"),
-        ({"hidden": "passage"}, "template-hides-another-part"),
-        ({"models": [{"name": "one", "role": "under_test"}]}, "no-voter"),
-        ({"cloze": {"profile": "labels", "labels": "nowhere.jsonl"}}, "no-such-file"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "code"), cases("runs", "refused_at_the_start"))
 def test_what_would_be_refused_at_the_end_is_refused_at_the_start(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], code: str
 ) -> None:
