@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from robustify.items.item import Item
 from tests.support.cases import shape
+from tests.support.tables import parquet
 
 COLOURS = ("red", "green", "blue", "grey", "pink")
 
@@ -127,12 +125,6 @@ def lighteval_row(item: Item, at: int, scores: Sequence[float], *, letters: bool
         acc=float(values.index(max(values)) == item.key), greedy=[False] * item.k,
         unconditioned=None if letters else [-4.0 - j for j in range(item.k)],
     )  # fmt: skip
-
-
-def parquet(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(list(rows)), path)
-    return path
 
 
 def lighteval_parquet(

@@ -34,11 +34,11 @@ from tests.support.fake_logs import (
     jsonl,
     lighteval_row,
     lm_eval_row,
-    parquet,
     results,
     scores_for,
     written_row,
 )
+from tests.support.tables import parquet
 
 Case = Mapping[str, Any]
 DATE = "2026-07-09T22-44-17.123456"

@@ -18,7 +18,7 @@ from robustify.base.errors import RobustifyError, notice_code
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import FieldMap, Loaded, Source, load, load_many, notes
 from robustify.reading.loaders.loaded import mapped_columns
-from tests.support.fake_logs import parquet
+from tests.support.tables import arrow, parquet
 
 FOLDER = Path(__file__).parents[1] / "data" / "cases" / "reading"
 Case = Mapping[str, Any]
@@ -92,13 +92,15 @@ def refusal(error: RobustifyError) -> dict[str, Any]:
 
 def misses(case: Case, folder: Path) -> list[str]:
     """Return the unmet expectations of a case."""
-    files = case.get("files", {case.get("file", "cases"): case["text"]})
-    for name, text in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(text.encode())
-    if "rows" in case:
-        parquet(folder / case["file"], case["rows"])
-    return [*_misses(case, *(folder / name for name in files))]
+    files = case.get("files", {case.get("file", "cases"): case.get("rows", case["text"])})
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            path.write_bytes(content.encode())
+        else:
+            (arrow if path.suffix == ".arrow" else parquet)(path, content)
+    return [*_misses(case, *(folder / name for name in case.get("read", files)))]
 
 
 def _misses(case: Case, *path: Path) -> Iterator[str]:
@@ -119,6 +121,7 @@ def _misses(case: Case, *path: Path) -> Iterator[str]:
         value = found.get(name, ALWAYS.get(name))
         if (always or (name in found and name in case)) and value != wanted:
             yield f"{name}: {value}, not {wanted}"
+    yield from (f"{word!r} is not shown" for word in case.get("says", ()) if word not in shown)
     for word in map(str, case["secret"]):
         if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", shown):
             yield f"{word!r} is shown"

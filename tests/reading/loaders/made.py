@@ -5,9 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from robustify.base.errors import notice_code
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load, notes
@@ -29,21 +26,3 @@ def right(found: Loaded) -> list[str]:
 
 def note_codes(found: Loaded) -> list[str]:
     return [notice_code(note) for note in notes(found)]
-
-
-def parquet(path: Path, rows: Any, **options: Any) -> None:
-    """Write rows or a table."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(_table(rows), path, **options)
-
-
-def arrow(path: Path, rows: Any, new: Any = pa.ipc.new_stream, **options: Any) -> None:
-    """Write rows or a table as a stream of Arrow, or as a file of it."""
-    table = _table(rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with pa.OSFile(str(path), "wb") as sink, new(sink, table.schema) as writer:
-        writer.write_table(table, **options)
-
-
-def _table(rows: Any) -> pa.Table:
-    return rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows)

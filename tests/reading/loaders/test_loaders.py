@@ -24,6 +24,7 @@ from robustify.reading.loaders.open_file import open_rows
 from tests.reading.loaders import made
 from tests.reading.loaders.made import lines
 from tests.support.cases import refuses
+from tests.support.tables import arrow, parquet
 
 Read = Callable[..., Loaded]
 COLOURS = ["red", "green", "blue", "grey"]
@@ -60,9 +61,9 @@ def test_parquet_arrow_stream_and_arrow_folder_give_the_same_items(tmp_path: Pat
         {"id": f"q{n}", "question": f"Which {n}?", "choices": choices, "answerKey": "B"} for n in range(3)
     ]
     part = tmp_path / "saved" / "data-00000-of-00001.arrow"
-    made.parquet(tmp_path / "a.parquet", rows)
-    made.arrow(part, rows)
-    made.arrow(tmp_path / "file.arrow", rows, pa.ipc.new_file)
+    parquet(tmp_path / "a.parquet", rows)
+    arrow(part, rows)
+    arrow(tmp_path / "file.arrow", rows, pa.ipc.new_file)
     found = [
         load(Source(path=str(tmp_path / name)), UNGUARDED) for name in ("a.parquet", "saved", "file.arrow")
     ]
@@ -187,9 +188,9 @@ def test_a_large_file_gives_the_same_as_a_small_one_whatever_is_read_at_once(
     if isinstance(content, str):
         path.write_text(content, "utf-8")
     elif name.endswith("parquet"):
-        made.parquet(path, content, row_group_size=40)
+        parquet(path, content, row_group_size=40)
     else:
-        made.arrow(path, content, max_chunksize=40)
+        arrow(path, content, max_chunksize=40)
     source = Source(path=str(path), skip_bad=True)
     monkeypatch.setattr("robustify.reading.loaders.assemble._MANY", 0)
     found: list[tuple[object, ...]] = []

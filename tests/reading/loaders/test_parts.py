@@ -15,8 +15,9 @@ import pytest
 from robustify.base.errors import installing
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load
-from tests.reading.loaders.made import arrow, lines, note_codes, parquet, right
+from tests.reading.loaders.made import lines, note_codes, right
 from tests.support.cases import refuses
+from tests.support.tables import arrow, parquet
 
 ROWS = [
     {"question": f"Which {n}?", "A": "red", "B": "green", "C": "blue", "answer": "CAB"[n]} for n in range(3)
@@ -101,46 +102,6 @@ def test_a_workbook_without_openpyxl_and_a_broken_one_say_what_to_do(
         read(path)
 
 
-@pytest.mark.parametrize("form", ["DatasetDict", "Hub repository", "subsets"])
-def test_splits_of_a_folder_are_named_and_chosen(tmp_path: Path, form: str) -> None:
-    names = {
-        "DatasetDict": ("test", "train"),
-        "Hub repository": ("test", "train"),
-        "subsets": ("easy/test", "hard/test"),
-    }
-    for split, rows in zip(names[form], (ROWS[:1], ROWS), strict=True):
-        match form:
-            case "DatasetDict":
-                (tmp_path / "dataset_dict.json").write_text('{"splits": ["test", "train"]}')
-                arrow(tmp_path / split / "data-00000-of-00001.arrow", rows)
-            case "Hub repository":
-                parquet(tmp_path / "data" / f"{split}-00000-of-00002.parquet", rows[:1])
-                parquet(tmp_path / "data" / f"{split}-00001-of-00002.parquet", rows[1:] or rows[:0])
-            case _:
-                parquet(tmp_path / f"{split}-00000-of-00001.parquet", rows)
-    for split in (None, "dev"):
-        with refuses("split-not-chosen") as refusal:
-            read(tmp_path, split)
-        assert ", ".join(names[form]) in str(refusal.value)
-    assert right(read(tmp_path, names[form][1])) == RIGHT
-    both = [Source(path=str(tmp_path), split=split) for split in names[form]]
-    assert len({item.id for source in both for item in load(source, UNGUARDED).items}) == 3
-
-
-def test_a_folder_of_race_is_read(tmp_path: Path) -> None:
-    for n in (1, 2):
-        asked = {
-            "questions": [f"{n}a?", f"{n}b?"],
-            "options": [["x", "y"], ["z", "w"]],
-            "answers": ["B", "A"],
-        }
-        row = json.dumps({**asked, "article": f"P{n}.", "id": f"h{n}.txt"})
-        (tmp_path / f"{n}.txt").write_text(row)
-    found = read(tmp_path)
-    assert [item.stem for item in found.items] == ["P1.\n\n1a?", "P1.\n\n1b?", "P2.\n\n2a?", "P2.\n\n2b?"]
-    assert right(found) == ["y", "z", "y", "z"]
-
-
 @pytest.mark.parametrize("indent", [False, True])
 @pytest.mark.parametrize(("raw", "code"), [("\t", "0x09"), ("\x1f", "0x1F"), ("\n", "0x0A")])
 def test_a_raw_control_character_is_pointed_at_and_the_mend_works(
@@ -178,13 +139,6 @@ def test_the_commands_take_a_sheet_or_a_split(robustify, tmp_path: Path) -> None
     ):
         code, _, err = robustify(*args)
         assert (code, "split" in err) == (2, True)
-
-
-def test_faults_of_a_part_are_errors_of_ours(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text("no JSON")
-    (tmp_path / "y.txt").write_text("no JSON")
-    with refuses("invalid-json"):
-        read(tmp_path)
 
 
 @pytest.mark.parametrize(
