@@ -18,7 +18,7 @@ from robustify.base.errors import RobustifyError, notice_code
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import FieldMap, Loaded, Source, load, load_many, notes
 from robustify.reading.loaders.loaded import mapped_columns
-from tests.support.tables import arrow, parquet
+from tests.support.tables import written
 
 FOLDER = Path(__file__).parents[1] / "data" / "cases" / "reading"
 Case = Mapping[str, Any]
@@ -94,12 +94,7 @@ def misses(case: Case, folder: Path) -> list[str]:
     """Return the unmet expectations of a case."""
     files = case.get("files", {case.get("file", "cases"): case.get("rows", case["text"])})
     for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, str):
-            path.write_bytes(content.encode())
-        else:
-            (arrow if path.suffix == ".arrow" else parquet)(path, content)
+        written(folder / name, content)
     return [*_misses(case, *(folder / name for name in case.get("read", files)))]
 
 

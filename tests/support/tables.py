@@ -1,10 +1,44 @@
-"""Rows as files of Parquet and Arrow."""
+"""Files of texts, of rows as Parquet or Arrow, and of sheets."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+
+
+def written(path: Path, content: Any) -> Path:
+    """Write a text, rows, rows with a column of numbers of `classes`, or `sheets` and `formats` of their cells."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    match content:
+        case str():
+            path.write_bytes(content.encode())
+            return path
+        case {"sheets": sheets, **more}:
+            return workbook(path, sheets, more.get("formats", {}))
+        case {"classes": classes, "rows": rows}:
+            features = {"label": {"names": classes, "_type": "ClassLabel"}, "question": {"_type": "Value"}}
+            metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+            content = _table(rows).replace_schema_metadata(metadata)
+    return (arrow if path.suffix == ".arrow" else parquet)(path, content)
+
+
+def workbook(path: Path, sheets: Mapping[str, Any], formats: Mapping[str, str]) -> Path:
+    """Write a workbook; `formats` are those of cells, in each sheet."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+        for place, form in formats.items():
+            sheet[place].number_format = form
+    book.save(path)
+    return path
 
 
 def parquet(path: Path, rows: Any, **options: Any) -> Path:
