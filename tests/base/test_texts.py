@@ -18,16 +18,12 @@ from robustify.base.texts import (
 )
 from robustify.reading.loaders.rows import cell_label
 from robustify.restricted.ids import canonical
-
-RANGES = (
-    "00ad 034f 061c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-206f 3164 fe00-fe0f feff ffa0 fff0-fff8 "
-    "1bca0-1bca3 1d173-1d17a e0000-e0fff"
-)
+from tests.support.cases import contents
 
 
 def test_the_invisible_characters_are_those_of_the_published_form_of_keyed_ids() -> None:
     wanted = set()
-    for span in RANGES.split():
+    for span in contents("base")["invisible"]:
         first, _, last = span.partition("-")
         wanted |= set(range(int(first, 16), int(last or first, 16) + 1))
     assert {code for code in range(0x110000) if INVISIBLE.match(chr(code))} == wanted

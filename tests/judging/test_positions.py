@@ -53,11 +53,7 @@ def moved(held: Block) -> dict[str, Any]:
     return found
 
 
-THREE = [
-    row("a", (0, 1), [-1, -2]), row("a", (1, 0), [-1, -2]),  # right, right
-    row("b", (0, 1), [-1, -2]), row("b", (1, 0), [-2, -1]),  # right, then flipped
-    row("c", (0, 1), [-2, -1]), row("c", (1, 0), [-2, -1]),  # wrong, wrong
-]  # fmt: skip
+THREE = [row(*values) for values in cases("judging", "two_orders")]
 
 
 def test_by_hand() -> None:
@@ -198,13 +194,8 @@ def test_cloze_is_inert_unless_a_score_or_a_pick_moves(
 
 
 def test_position_share_by_hand() -> None:
-    rows = [
-        row("a", (2, 0, 1), [-1, -2, -3]),  # picks choice 0, shown second
-        row("b", (2, 0, 1), [-3, -2, -1]),  # picks choice 2, shown first
-        row("c", (1, 2, 0), [-1, -1, -3]),  # choices 0 and 1 tie: shown third and first
-        row("d", (1, 0), [-1, -2]),  # two choices: picks choice 0, shown second
-        unanswered(Asked("e", "full", "m", (0, 1, 2), "mmlu-v1", 0), "no letter"),
-    ]
+    silent = unanswered(Asked("e", "full", "m", (0, 1, 2), "mmlu-v1", 0), "no letter")
+    rows = [*(row(*values) for values in cases("judging", "picks_at_places")), silent]
     assert position_share(block(rows)) == pytest.approx([1.5 / 4, 2 / 4, 0.5 / 4])
     assert position_share(block(rows[4:])) is None
     assert position_share(block([])) is None

@@ -90,25 +90,9 @@ def test_a_command_hears_our_own_log_lines_and_nobody_else_s() -> None:
 
 # ---- silence around engines ----
 
-PRINTS = """
-import ctypes, os, subprocess
-from robustify.base.redaction import UNMUTED, muted
-print('before', flush=True)
-with muted():
-    print(SECRET); print(SECRET, file=sys.stderr); print(SECRET, file=sys.__stdout__)
-    os.write(1, SECRET.encode()); os.write(2, SECRET.encode())
-    ctypes.CDLL(None).printf(SECRET.encode())
-    subprocess.run(['/bin/sh', '-c', 'echo "$S"; echo "$S" >&2'], env={'S': SECRET})
-    with muted():
-        print(SECRET)
-    UNMUTED.write('heard\\n')
-    {last}
-print('after'); print('afterwards', file=sys.stderr)
-"""
-
 
 def test_what_an_engine_prints_is_not_heard_and_we_are() -> None:
-    done = python(PRINTS.replace("{last}", "pass"))
+    done = python(contents("base")["prints"])
     clean(done)
     assert (done.returncode, done.stdout, done.stderr) == (0, "before\nafter\n", "heard\nafterwards\n")
 

@@ -21,6 +21,7 @@ from robustify.judging.screen.decoy_filter import (
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.ranking import Ranker
 from robustify.judging.screen.screen_rules import ScreenRules
+from tests.support.cases import contents
 from tests.support.contexts import context_of
 from tests.support.fake_answers import bench, rows
 
@@ -142,13 +143,7 @@ def test_the_share_of_shortcuts_is_logistic_in_the_scorers_probability() -> None
     assert shortcut_share(nothing, nothing > 0, nothing, at) == pytest.approx(expit(-1 + 1.5 * logit(at)))
 
 
-CELLS = [
-    {"options": (2,), "s": 0.3},
-    {"s": 0.1},
-    {"s": 0.35},
-    {"options": (2, 3, 4, 5, 6), "s": 0.2},
-    {"s": 0.0},
-]
+CELLS = contents("judging")["benches_of_shortcuts"]
 
 
 def test_the_probability_of_a_shortcut_holds() -> None:
