@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from tools import house, messages
 
-MOST_EMPTY_NAMES, MOST_REPEATING = 100, 30
+MOST_EMPTY_NAMES, MOST_REPEATING = 100, 3
 
 
 def test_names_say_what_they_hold() -> None:

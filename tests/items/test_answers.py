@@ -57,12 +57,10 @@ def test_a_block_without_rows_has_empty_columns_and_reads_none(monkeypatch: pyte
     block = answers.block("cloze", "m")
     monkeypatch.setattr(Answers, "column", lambda *_: pytest.fail("a column was read"))
     assert {block.n_chars.shape, block.order.shape, block.scores.shape} == {(0, 0)}
-    assert (block.correct.shape, block.correct.dtype, block.tie.shape, block.tie.dtype) == (
-        (0,),
-        float,
-        (0,),
-        int,
-    )
+    assert [(column.shape, column.dtype) for column in (block.correct, block.tie)] == [
+        ((0,), float),
+        ((0,), int),
+    ]
     assert len(block.first()) == 0
 
 
@@ -135,10 +133,8 @@ def test_a_table_is_the_same_however_its_file_is_laid_out(
                 of = (getattr(one.block(*asking), name) for one in (read, table))
                 np.testing.assert_array_equal(*of)
         assert read.table == table.table, "as before the columns were used"
-        whole = {
+        whole = dict.fromkeys(("write_statistics", "store_schema"), False) | {
             "compression": "zstd",
-            "write_statistics": False,
-            "store_schema": False,
             "row_group_size": 16,
         }
         pq.write_table(table.table, tmp_path / "whole.parquet", **whole)

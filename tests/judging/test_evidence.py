@@ -133,9 +133,8 @@ def test_what_length_brings_counts_as_length_in_a_much_longer_pick(votes: Votes)
     ]
     moved, unmoved = of(ranking, decision, votes, items), of(ranking, decision, votes)
     assert (moved.leading[:2], unmoved.leading[:2]) == (("length", "form"), ("words", "form"))
-    assert moved.carried.sum(axis=1) == pytest.approx(unmoved.carried.sum(axis=1)), (
-        "each contribution counts once"
-    )
+    # Each contribution counts once.
+    assert moved.carried.sum(axis=1) == pytest.approx(unmoved.carried.sum(axis=1))
 
 
 @pytest.mark.parametrize(("choices", "leading"), cases("judging", "cues_of_marks"))

@@ -174,9 +174,8 @@ def test_items_that_look_parallel_are_not_evaluated_until_their_passage_is_named
     items, bare = (DEPENDENT[world](240, np.random.default_rng(0)).items for world in worlds)
     named = [replace(item, group=f"p{int(item.stem.split()[-1]) % 60}") for item in bare]
     found = [context_of(some, (), Rules(FDR)).screen.decision for some in (items, bare, named)]
-    assert [one.cutoff.groups for one in found] == [None, 0, None], (
-        "equal numbers pair the first, passages the last"
-    )
+    # Equal numbers pair the first, passages the last.
+    assert [one.cutoff.groups for one in found] == [None, 0, None]
     assert found[1].cutoff.threshold is None
     assert (found[1].outcome == UNDECIDED).all()
 
@@ -190,10 +189,6 @@ def test_a_set_that_is_not_evaluated_fails_no_check_and_says_why() -> None:
     assert headline(grounds(found.summary))[0] == "unsure"
     assert {reason.code for reason in found.summary.reasons} == {"dependent"}
     assert {v.reason for v in found.verdicts} == {DEPENDENT_ITEMS}
-    by_votes = judge(
-        Answers.of(rows(bench(120, 2, s=0.5, seed=3))),
-        Facts("votes"),
-        Rules(ScreenRules(criterion="majority")),
-        some,
-    )
+    votes = Answers.of(rows(bench(120, 2, s=0.5, seed=3)))
+    by_votes = judge(votes, Facts("votes"), Rules(ScreenRules(criterion="majority")), some)
     assert by_votes.summary.splits.flagged, "votes learn no keys, so they are counted as always"

@@ -70,9 +70,8 @@ def test_a_topic_that_lost_most_of_its_passages_halts_it() -> None:
     kept = ~np.isin(group, np.arange(18))
     found = topics(np.where(group < 20, "hit", "spared").tolist(), kept, group)
     hit, spared = found.by_topic["hit"], found.by_topic["spared"]
-    assert (hit.units, spared.units) == (20, 60), (
-        "below 30 passages each counts once, and what varies nowhere too"
-    )
+    # Below 30 passages each counts once, and what varies nowhere too.
+    assert (hit.units, spared.units) == (20, 60)
     assert found.p == pytest.approx(1 / 1001)
     tree = filled(
         Summary, {"topics": found.tree(), "splits": {"all": 400, "kept": 310}, "screen": {"asked": 400}}

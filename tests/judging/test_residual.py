@@ -118,10 +118,8 @@ def test_a_voter_that_finds_what_the_others_left_keeps_it_from_passing() -> None
     b = replace(b, picks=np.column_stack([b.picks[:, :2], knowing(b, 0.4)]))
     found = audited(b, ("v0", "v1", "v2"))
     assert found["state"] == "failed"
-    assert (found["reasons"][0]["params"]["auditor"], found["reasons"][0]["params"]["kind"]) == (
-        "v2",
-        "leave_one_out",
-    )
+    params = found["reasons"][0]["params"]
+    assert (params["auditor"], params["kind"]) == ("v2", "leave_one_out")
 
 
 # small and empty sets

@@ -137,17 +137,12 @@ def test_voters_that_only_pick_are_boosted_by_the_form_of_what_they_pick() -> No
 def test_shares_are_counted_as_they_are() -> None:
     cells = [c for c in all_cells(0.01) if c.arm == "grid" and c.depth == "screen"][:2]
     shares = {"good": 20, "bad": 2}
-    pairs = [
-        (
-            cell,
-            Trial(
-                [Interval(name, i % every != 1, 0.01, 0.1) for name, every in shares.items()],
-                {"test": i % 25 == 0},
-            ),
-        )
-        for cell in cells
-        for i in range(200)
-    ]
+
+    def counted(i: int) -> Trial:
+        intervals = [Interval(name, i % every != 1, 0.01, 0.1) for name, every in shares.items()]
+        return Trial(intervals, {"test": i % 25 == 0})
+
+    pairs = [(cell, counted(i)) for cell in cells for i in range(200)]
     main = gathered(pairs)["calibration"]
     rows = main["coverage_detail"]
     assert (main["benchmarks"], rows["good"]["share"], rows["bad"]["by_items"]) == (400, 0.95, {"100": 0.5})
@@ -169,9 +164,8 @@ def test_the_interval_of_the_latent_rate_counts_copies_together() -> None:
     ctx = context(drawn.answers(items), drawn.facts, rules, items)
     source = [drawn.source[drawn.ids.index(name)] for name in ctx.responses.index.items]
     pairs = list(zip(ctx.responses.groups.tolist(), source, strict=True))
-    assert len(set(pairs)) == len(set(source)) == len(set(ctx.responses.groups.tolist())), (
-        "each group is an original's"
-    )
+    # Each group is an original's.
+    assert len(set(pairs)) == len(set(source)) == len(set(ctx.responses.groups.tolist()))
     found, alone = screen(ctx).latent_shortcut_rate, ctx.screen.result.chance()
     assert found.value == pytest.approx(alone.latent)
     assert found.ci[1] - found.ci[0] > 1.4 * (alone.latent_ci[1] - alone.latent_ci[0])

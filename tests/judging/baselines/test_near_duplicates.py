@@ -47,9 +47,8 @@ def test_every_near_pair_is_found(choices: list[list[str]]) -> None:
     many = np.bincount(loose)[loose] > len(items) / 5
     together = np.where(many, near, loose)
     found = fold_groups(items)
-    assert all(len(set(found[together == group].tolist())) == 1 for group in together.tolist()), (
-        "relatives only join"
-    )
+    # Relatives only join.
+    assert all(len(set(found[together == group].tolist())) == 1 for group in together.tolist())
 
 
 @settings(max_examples=60, deadline=None)

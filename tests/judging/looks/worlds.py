@@ -1,6 +1,6 @@
 """Small worlds in which the looks of every model are known, because knowing and picking are drawn apart."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +35,10 @@ class World:
     def without(self) -> dict[str, PickRows]:
         return {name: self.options.rows(pick) for name, pick in self.blind.items()}
 
+    def with_picks(self, mask: Bools, pick: Ints | int) -> "World":
+        """The same, with this pick of `m` for some of the items."""
+        return replace(self, picks=self.picks | {"m": np.where(mask, pick, self.picks["m"])})
+
     def found(self) -> dict[str, Estimate]:
         return estimates(self.options, self.asked, self.without)
 
@@ -68,12 +72,6 @@ def world(
         name: answers(a) for name, a in zip(OTHERS, np.linspace(-1.5, 1.5, len(OTHERS)), strict=True)
     }
     again = np.repeat(rows, copies)
-    return World(
-        logits[again],
-        mask[again],
-        key[again],
-        again if copies > 1 else None,
-        {name: pick[again] for name, pick in picks.items()},
-        {"m": by_looks()[again]},
-        truth,
-    )
+    of_copies = {name: pick[again] for name, pick in picks.items()}
+    groups = again if copies > 1 else None
+    return World(logits[again], mask[again], key[again], groups, of_copies, {"m": by_looks()[again]}, truth)

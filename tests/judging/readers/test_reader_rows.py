@@ -120,9 +120,8 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     assert again == [rows, rows]
     assert len(list((tmp_path / "vectors").iterdir())) == 1
     faster = answer_by_meaning(items, SETTINGS, tmp_path, keep=True, dtype="bfloat16")
-    assert len(list((tmp_path / "vectors").iterdir())) == 2, (
-        "vectors of another precision have files of their own"
-    )
+    # Vectors of another precision have files of their own.
+    assert len(list((tmp_path / "vectors").iterdir())) == 2
     assert np.mean([row.correct for row in faster]) > 0.9
     assert [row.scores for row in faster] != [row.scores for row in rows]
 

@@ -155,12 +155,10 @@ def test_few_groups_give_no_interval_and_groups_of_one_are_none() -> None:
     won = np.arange(300) % 3 == 0
     assert rate(won * 1.0, np.arange(300) % 29) == Rate(pytest.approx(1 / 3), 300, None)
     assert rate(won * 1.0, np.arange(300)[::-1]) == rate(won * 1.0)
-    assert effective_size(np.ones(300), np.arange(300) // 10) == 30, (
-        "what does not vary is known of its groups"
-    )
-    assert effective_size(np.tile([1.0, 0.0], 150), np.arange(300) // 10) == 300, (
-        "at most as many as there are"
-    )
+    # What does not vary is known of its groups.
+    assert effective_size(np.ones(300), np.arange(300) // 10) == 30
+    # At most as many as there are.
+    assert effective_size(np.tile([1.0, 0.0], 150), np.arange(300) // 10) == 300
 
 
 def test_the_bootstrap_covers_a_ratio_in_95_of_100() -> None:
