@@ -8,7 +8,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 from robustify.base.errors import ItemError, Notice
@@ -152,8 +152,18 @@ def choice_count_fault(n: int) -> Notice:
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
     """Cache the result of `work` for the two latest sets of items. Probe, ranking, and audit use the same items, and the
     encoder reads a sample of them in between. All callers share the result, so arrays in it must be read-only."""
-    kept = lru_cache(maxsize=2)(work)
-    return wraps(work)(lambda items: kept(tuple(items)))
+    kept: list[tuple[tuple[Item, ...], T]] = []
+
+    @wraps(work)
+    def latest(items: Sequence[Item]) -> T:
+        # The items of a known set are mostly the same objects, which are compared many times faster than they are hashed.
+        own = tuple(items)
+        known = [entry for entry in kept if entry[0] == own]
+        first = known[0] if known else (own, work(own))
+        kept[:] = [first, *(entry for entry in kept if entry is not first)][:2]
+        return first[1]
+
+    return latest
 
 
 @contextmanager
