@@ -5,8 +5,9 @@ looser copies (`LOOSE`) and passages together. Folds depend on content only, so 
 """
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import chain, count
 from typing import TypeVar
 
 import numpy as np
@@ -33,6 +34,8 @@ MOST_GROUPED = 1_000_000
 """Most items whose texts are compared by words."""
 _COMPARED = 1_000
 """Number of word sets per batch of comparisons."""
+_MET = 3
+"""Number of rare words that two close sets share at least. More are rarer, but are looked up in more sets."""
 
 
 @kept_for_last
@@ -160,33 +163,28 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     """Return the pairs of word sets (i > j) that have a Jaccard index of at least `LOOSE`, with that index (p,).
 
-    Such a pair shares `fewest` words of each set, so that it also shares one of the first size - fewest + 1 words of
-    each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
+    Such a pair shares `fewest` words of each set, so that it also shares `_MET` of the first size - fewest + `_MET` words
+    of each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
     """
     from scipy.sparse import csr_array  # deferred, because only runs with a probe need it
 
     size = np.fromiter(map(len, bags), np.int64, len(bags))
-    fewest = np.ceil(LOOSE * size - ROUNDING)
-    count = Counter(word for bag in bags for word in bag)
-    number = {word: n for n, word in enumerate(sorted(count, key=lambda word: (count[word], word)))}
-    row = np.repeat(np.arange(len(bags)), size)
-    words = np.fromiter((number[word] for bag in bags for word in bag), np.int64, len(row))
-    words = words[np.lexsort((words, row))]
+    row, words, n_words = np.repeat(np.arange(len(bags)), size), *_numbered_words(bags, int(size.sum()))
+    words = np.sort(row * n_words + words) % max(1, n_words)
+    beyond = np.maximum(np.ceil(LOOSE * size - ROUNDING) - _MET, 0)
     position_in_set = np.arange(len(words)) - (np.cumsum(size) - size)[row]
-    prefix, ones = position_in_set < (size - fewest + 1)[row], np.ones(len(row), dtype=np.int32)
-    incidence = csr_array((ones, (row, words)), shape=(len(bags), len(number)))
+    prefix, ones = position_in_set < (size - beyond)[row], np.ones(len(row), dtype=np.int32)
+    incidence = csr_array((ones, (row, words)), shape=(len(bags), n_words))
     rare_incidence = csr_array((ones[prefix], (row[prefix], words[prefix])), shape=incidence.shape)
-    holders = rare_incidence.T.tocsr()
-    pairs = [np.empty((0, 3))]
+    kinds, first, kind = np.unique(size, return_index=True, return_inverse=True)
+    fewest_met, pairs = _fewest_met(kinds, beyond[first]), [np.empty((0, 3))]
     for start in range(0, len(bags), _COMPARED):
-        met = (rare_incidence[start : start + _COMPARED] @ holders).tocoo()
-        i, j = met.coords[0] + start, met.coords[1]
-        smaller, larger = np.minimum(size[i], size[j]), np.maximum(size[i], size[j])
-        # Besides the words met, at most the rest of the longer prefix can be shared.
-        most_shared = met.data + np.maximum(fewest[i], fewest[j]) - 1
-        can_reach = most_shared >= LOOSE / (1 + LOOSE) * (smaller + larger) - ROUNDING
-        possible = (j < i) & (smaller >= LOOSE * larger - ROUNDING) & can_reach
-        i, j = i[possible], j[possible]
+        rows = slice(start, start + _COMPARED)
+        met = rare_incidence[rows] @ rare_incidence[: rows.stop].T.tocsr()
+        sizes = np.repeat(kind[rows] * len(kinds), np.diff(met.indptr)) + kind[met.indices]
+        possible = np.flatnonzero(met.data >= fewest_met[sizes])
+        i, j = np.searchsorted(met.indptr, possible, "right") - 1 + start, met.indices[possible]
+        i, j = i[j < i], j[j < i]
         shared = np.asarray(incidence[i].multiply(incidence[j]).sum(axis=1)).ravel()
         # Rounding lets a quotient that equals a threshold reach it.
         likeness = np.round(shared / (size[i] + size[j] - shared), 9)
@@ -194,6 +192,26 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
         pairs.append(np.column_stack([i, j, likeness])[is_close])
     i, j, likeness = np.concatenate(pairs).T
     return i.astype(np.int64), j.astype(np.int64), likeness
+
+
+def _numbered_words(bags: Sequence[frozenset[str]], n: int) -> tuple[Ints, int]:
+    """Return the numbers of all n words of the sets, from the rarest word on, and the number of different words."""
+    number_of = defaultdict[str, int](count().__next__)
+    words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(bags)), np.int64, n)
+    times, names = np.bincount(words, minlength=len(number_of)), list(number_of)
+    number = np.empty(len(names), dtype=np.int64)
+    number[sorted(range(len(names)), key=lambda word: (times[word], names[word]))] = np.arange(len(names))
+    return number[words], len(names)
+
+
+def _fewest_met(size: Ints, beyond: Floats) -> Ints:
+    """Return how many of their rare words two sets must share to be close, by the first and the second `size` (s * s,). Of
+    their other words, `beyond` (s,) is the number."""
+    larger, smaller = np.maximum(size, size[:, None]), np.minimum(size, size[:, None])
+    fewest = np.ceil(
+        LOOSE / (1 + LOOSE) * (smaller + larger) - ROUNDING - np.maximum(beyond, beyond[:, None])
+    )
+    return np.where(smaller >= LOOSE * larger - ROUNDING, fewest, larger + 1).astype(np.int32).ravel()
 
 
 def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
