@@ -76,11 +76,10 @@ PREFERENCE = 1.0
 def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Composed":
     """Return a set composed from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError`
     or `DataError` if it cannot be read."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     from robustify.base.files import cache_folder
     from robustify.composing import candidate_checks, choosing, composed_set, writers
     from robustify.pipeline.encoder import embed_texts
+    from robustify.pipeline.run_input import one_thread
     from robustify.report.opening import forecast_lines
 
     usual = mode(item.k for item in bench.items)
@@ -100,7 +99,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
     settings = choosing.Choosing(shown, seed, PREFERENCE * ("prefer" in pooling), "meaning" in pooling)
     vectors = partial(embed_texts, cache=cache, keep=True)
     proving = {name: pooling[name] for name in ("auditors", "people") if name in pooling}
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         composed = composed_set.compose(bench.items, consultation.pools, settings, vectors, **proving)
     return replace(composed, consulted=consultation)
 

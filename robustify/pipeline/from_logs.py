@@ -9,8 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import cache_folder
 from robustify.base.settings_files import run_name, with_path
@@ -25,6 +23,7 @@ from robustify.pipeline.run_input import (
     RunInput,
     answer_from_options,
     cloze_accuracies,
+    one_thread,
     refuse_twins,
     unwatched,
 )
@@ -74,7 +73,7 @@ def import_logs(
     bench, options = _benchmark(sources, guard, options) if data else (None, options)
     if bench and bench.documents:
         options = replace(options, task_items=TaskItems.of(bench.documents).in_rows)
-    with no_collector(), threadpool_limits(1, "blas"):
+    with no_collector(), one_thread():
         with watch("reading the logs", 0):
             opened = read_logs(logs, options)
         gathered = gather(opened, bench, skip_bad=options.skip_bad)

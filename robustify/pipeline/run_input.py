@@ -61,6 +61,14 @@ def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
     return nullcontext(no_progress)
 
 
+def one_thread() -> AbstractContextManager[object]:
+    """Return a context in which NumPy and SciPy multiply in one thread. The arrays are so small that a second thread mostly
+    waits, and its waiting is processor time."""
+    import scipy.linalg  # noqa: F401 (only libraries that are loaded are limited)
+
+    return threadpool_limits(1, "blas")  # type: ignore[no-any-return]
+
+
 def answer_from_options(
     items: Sequence[Item],
     config: Config,
@@ -71,14 +79,19 @@ def answer_from_options(
 ) -> Answers:
     """Answer items from their options alone, by heuristics, the artifact probe, and the sentence encoder.
     `keep` caches the encoder's vectors."""
-    tables = [guess(items), Answers.of(probe(items, config.probe))]
-    if config.encoder and has_encoder(cache):
-        chosen = encoded(items)
-        with watch("encoding options", len({text for item in chosen for text in item.choices})) as progress:
-            dtype = config.encoder if isinstance(config.encoder, str) else "float32"
-            rows = answer_by_meaning(chosen, config.probe, cache, keep=keep, dtype=dtype, progress=progress)
-        tables.append(Answers.of(rows))
-    return Answers.concat(tables)
+    with one_thread():
+        tables = [guess(items), Answers.of(probe(items, config.probe))]
+        if config.encoder and has_encoder(cache):
+            chosen = encoded(items)
+            with watch(
+                "encoding options", len({text for item in chosen for text in item.choices})
+            ) as progress:
+                dtype = config.encoder if isinstance(config.encoder, str) else "float32"
+                rows = answer_by_meaning(
+                    chosen, config.probe, cache, keep=keep, dtype=dtype, progress=progress
+                )
+            tables.append(Answers.of(rows))
+        return Answers.concat(tables)
 
 
 def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:
@@ -115,7 +128,7 @@ def judging_rules(config: Config) -> Rules:
 @no_collector()
 def judge_input(config: Config, run_input: RunInput) -> Judgement:
     """Judge the answers under the rules of the config."""
-    with threadpool_limits(1, "blas"):
+    with one_thread():
         return judge(run_input.answers, run_input.facts, judging_rules(config), run_input.items)
 
 
