@@ -162,7 +162,9 @@ class Block:
             return pa.chunked_array([pa.nulls(len(self), _ALL.field(name).type)])
         if isinstance(self.rows, slice):
             return column.slice(self.rows.start, len(self))
-        return column.take(pa.array(self.rows))
+        # Few chunks of the column have these rows.
+        start, end = int(self.rows.min()), int(self.rows.max()) + 1
+        return column.slice(start, end - start).take(pa.array(self.rows - start))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
         """Return the rows that a mask (r,) selects."""
@@ -239,9 +241,9 @@ class Answers:
 
     @classmethod
     def concat(cls, tables: Iterable["Answers"]) -> "Answers":
-        """Concatenate tables in the given order."""
+        """Concatenate tables in the given order. Columns that several of them share are not copied."""
         parts = [SCHEMA.empty_table(), *(t.table for t in tables)]
-        return cls(pa.concat_tables(parts, promote_options="default").combine_chunks())
+        return cls(pa.concat_tables(parts, promote_options="default"))
 
     @classmethod
     def read(cls, path: Path) -> "Answers":

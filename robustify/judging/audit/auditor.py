@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from robustify.base.arrays import Bools, Ints, by_rows
+from robustify.base.arrays import Bools, Floats, Ints, by_rows
 from robustify.items.item import Item
 from robustify.items.scoring import credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred
@@ -42,6 +42,8 @@ from robustify.judging.summary.result import AuditorResult
 POWER = 0.8
 FOLDS = 10
 """Folds of the fresh probe."""
+_CENTRED = 5_000
+"""Number of items whose features are centered at a time, because all of a large set take a gigabyte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,19 @@ def audit_rate(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate
     return AuditRate(rate(hits, units), chance, float(np.mean(1 / k)), free, effect=len(hits) / size)
 
 
+def _within_items(features: Floats, items: Ints, mask: Bools) -> Floats:
+    """Return the features (n, K, f) of the options in a mask (m, K) of some items (m,), centered within the item (r, f)."""
+    out = np.empty((int(np.count_nonzero(mask)), features.shape[2]))
+    ends = np.cumsum(mask.sum(axis=1)).tolist()
+    for start in range(0, len(items), _CENTRED):
+        part = slice(start, start + _CENTRED)
+        deviations = centred(np.moveaxis(features[items[part]], 2, 0), mask[part])
+        out[ends[start - 1] if start else 0 : ends[min(start + _CENTRED, len(items)) - 1]] = deviations[
+            :, mask[part]
+        ].T
+    return out
+
+
 class FreshProbe:
     """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
 
@@ -209,11 +224,9 @@ class FreshProbe:
         fold = balanced_folds(fold_groups(self.items)[index], content, FOLDS, self.settings.seed)
         order = np.lexsort((content, fold))
         rows = usable[order]
-        features = np.moveaxis(READERS["probe"].features(self.items, None)[index[order]], 2, 0)
         mask = kept.open[rows]
-        fits = RidgeFits(
-            centred(features, mask)[:, mask].T, mask.sum(axis=1), fold[order], self.settings.seed
-        )
+        features = _within_items(READERS["probe"].features(self.items, None), index[order], mask)
+        fits = RidgeFits(features, mask.sum(axis=1), fold[order], self.settings.seed)
         key = (mask & (np.arange(mask.shape[1]) < kept.key[rows][:, None])).sum(axis=1)
         hits, by_chance = int(fits.hits(key[:, None]).sum()), fits.hits_by_chance(self.settings.refits)
         n, guess = len(rows), 1 / fits.size

@@ -15,12 +15,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
+from robustify.base.arrays import ROUNDING, ROWS, Bools, Floats, Ints
 from robustify.items.item import Item
 from robustify.judging.baselines.option_texts import code_points
 from robustify.judging.baselines.wording import NUMBER
@@ -94,11 +94,18 @@ def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
     sharing = np.bincount(weights.indices, minlength=weights.shape[1])
     idf = np.log((1 + len(items)) / (1 + sharing)) + 1
     idf[(sharing < FEWEST_SHARING) | (sharing > MOST_SHARING)] = 0
-    weights.data = ((1 + np.log(weights.data)) * idf[weights.indices]).astype(np.float32)
+    for start in range(0, len(weights.data), ROWS):
+        part = slice(start, start + ROWS)
+        weights.data[part] = (1 + np.log(weights.data[part])) * idf[weights.indices[part]]
     weights.eliminate_zeros()
-    length = np.sqrt(np.asarray(weights.multiply(weights).sum(axis=1)).ravel())
+    length = np.sqrt(_with_data(weights, weights.data**2).sum(axis=1))
     weights.data /= np.repeat(length, np.diff(weights.indptr))
     return csr_array(weights[order])
+
+
+def _with_data(matrix: "csr_array", data: npt.NDArray[Any]) -> "csr_array":
+    """Return a sparse matrix with other values in the same cells, without a copy of their places."""
+    return type(matrix)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
@@ -109,7 +116,7 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
     common = _common(weights, by_column, mean)
     # The cosine of centered rows is that of the rows, less what both share with the mean.
     share = weights @ mean - mean @ mean / 2
-    square = np.asarray(weights.multiply(weights).sum(axis=1)).ravel() - 2 * share - (common**2).sum(axis=1)
+    square = _with_data(weights, weights.data**2).sum(axis=1) - 2 * share - (common**2).sum(axis=1)
     scale = 1 / np.sqrt(np.maximum(square, ROUNDING))
     size = np.sqrt((common**2).sum(axis=1))
     top_scale, least_share, top_size = scale.max(), share.min(), size.max()
@@ -158,7 +165,7 @@ def _common(weights: "csr_array", by_column: "csr_array", mean: Floats) -> Float
 
     n = weights.shape[0]
     # Products with vectors of another type would copy the weights each time.
-    weights, by_column = weights.astype(np.float64), by_column.astype(np.float64)
+    weights, by_column = (_with_data(x, x.data.astype(np.float64)) for x in (weights, by_column))
     start = np.cos(np.arange(n))
     # Without shared columns, no item differs from the mean, and there is no direction.
     if np.abs(likeness_times(start)).max() < ROUNDING:
