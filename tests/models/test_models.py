@@ -20,7 +20,7 @@ from robustify.models.downloads import locate, pull_model
 from robustify.models.folder import model_info, models_folder
 from robustify.models.names import ENCODER, KNOWN, EmbeddedModel, Hub, Wheel, parse_reference
 from tests.support.cases import coded, contents
-from tests.support.model_cache import spoil_config, tiny_gguf, tiny_llama
+from tests.support.model_cache import spoil_config, tiny_gguf
 
 pytest.importorskip(
     "torch", reason="models are converted and loaded with torch: the hf extra is not installed"
@@ -35,11 +35,6 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_llama(tmp_path_factory.mktemp("llama"))
 
 
 @pytest.fixture

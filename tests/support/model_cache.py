@@ -9,6 +9,7 @@ import pytest
 
 from robustify.base.errors import ModelError
 from robustify.base.files import cache_folder
+from robustify.items.views import Request
 from robustify.models.downloads import locate, pull_model
 from robustify.models.engines.settings import HFModel
 from tests.support.cases import shape
@@ -22,6 +23,17 @@ CHAT = (
     "{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}<eos>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+
+_CAT = "Question: the cat sat on the right mat\n"
+REQUESTS = [
+    *(Request(f"{_CAT}Answer:", f" {text}") for text in ("blue", "blue mat", "red", "green and on", "the cat sat")),
+    *(Request(f"{_CAT}A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
+    *(Request("Answer:", f" {text}") for text in ("blue", "red", "12 21")),
+    Request("the cat  ", "sat"),
+    Request("the", "cat"),
+    Request("Question: ünï ☃ 漢", " ☃☃"),
+]  # fmt: skip
+"""What every engine is asked: texts and letters, with blanks and odd characters."""
 
 
 @functools.cache

@@ -20,24 +20,13 @@ from robustify.models.engines.protocols import Logprob, Scorer, Writer
 from robustify.models.engines.settings import HFModel, OpenAIModel, RayModel
 from tests.support.cases import contents
 from tests.support.fake_ray import FakeRay
-from tests.support.model_cache import tiny_llama
+from tests.support.model_cache import REQUESTS, tiny_llama
 
 pytest.importorskip("torch", reason="the tiny model needs torch: the hf extra is not installed")
 pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from tests.support.openai_stub import Loaded, stub
 
-REQUESTS = [
-    *(
-        Request("Question: the cat\nAnswer:", f" {text}")
-        for text in ("blue", "blue mat", "red", "green and on")
-    ),
-    *(Request("Question: the cat\nA. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
-    *(Request("Answer:", f" {text}") for text in ("blue", "red", "12 21")),
-    Request("the cat  ", "sat"),
-    Request("the", "cat"),
-    Request("Question: ünï ☃ 漢", " ☃☃"),
-]
 MODEL_LENGTH = 256
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from robustify.items.views import Request
 from tests.support.cases import coded
+from tests.support.model_cache import REQUESTS as COMMON
 from tests.support.model_cache import hf, tiny, tiny_llama
 
 torch = pytest.importorskip("torch", reason="the engine needs torch: the hf extra is not installed")
@@ -23,26 +24,8 @@ from robustify.models.engines.local import model as in_memory  # noqa: E402
 from robustify.models.engines.local.engine import HF  # noqa: E402
 from robustify.models.engines.plan import Speller, as_prompt, encode  # noqa: E402
 
-HEADER = "Question: the cat sat on the right mat\n"
-REQUESTS = (
-    *(
-        Request(f"{HEADER}Answer:", f" {text}")
-        for text in ("blue", "blue mat", "red", "green and on", "the cat sat")
-    ),
-    *(Request(f"{HEADER}A. blue\nB. red\nC. green\nAnswer:", f" {letter}") for letter in "ABC"),
-    *(Request("Answer:", f" {text}") for text in ("blue", "red", "12 21")),
-    Request("", "the cat"),
-    Request("   ", "blue"),
-    Request("the cat  ", "sat"),
-    Request("the", "cat"),
-    Request("Question: ünï ☃ 漢", " ☃☃"),
-)
+REQUESTS = (*COMMON, Request("", "the cat"), Request("   ", "blue"))
 LONG = tuple(Request("the cat " * 40 + "sat", " on the mat" * n) for n in (1, 20))
-
-
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_llama(tmp_path_factory.mktemp("llama"))
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.protocols import Logprob
 from robustify.pipeline import steps
-from robustify.runs.run import write_items
 from tests.support.cases import contents
 from tests.support.fake_scorer import FakeScorer
 from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
@@ -96,12 +95,6 @@ def test_replies_that_were_kept_are_not_drawn_again(tmp_path: Path) -> None:
         asked = sum("green" in str(body) for body in server.bodies)
         scored(server, tmp_path, LETTERS[:2])
         assert sum("green" in str(body) for body in server.bodies) > asked > 0
-
-
-@pytest.fixture
-def items(tmp_path: Path, toys: list[Item]) -> Path:
-    write_items(tmp_path / "items.jsonl", toys)
-    return tmp_path / "items.jsonl"
 
 
 def test_a_chat_votes_and_its_own_error_reaches_the_answers_the_summary_and_the_report(

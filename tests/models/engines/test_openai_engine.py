@@ -17,7 +17,6 @@ pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from bench.torture.runs import files_of
 from robustify.base.errors import UsageError
-from robustify.items.item import Item
 from robustify.items.views import Request
 from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
@@ -26,7 +25,6 @@ from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens_of
 from robustify.models.engines.settings import RayModel
 from robustify.pipeline import steps
-from robustify.runs.run import write_items
 from tests.support.cases import coded, contents
 from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
 from tests.support.server_cases import MIXED, REQUESTS, reference
@@ -248,12 +246,6 @@ def test_an_interrupt_waits_for_nobody_and_what_was_kept_is_not_asked_again(
 
 
 # a whole run
-
-
-@pytest.fixture
-def items(tmp_path: Path, toys: list[Item]) -> Path:
-    write_items(tmp_path / "items.jsonl", toys)
-    return tmp_path / "items.jsonl"
 
 
 def test_a_warm_run_asks_no_item_has_the_same_bytes_and_tells_what_it_cost(
