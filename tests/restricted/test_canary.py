@@ -28,6 +28,7 @@ import pytest
 from robustify.pipeline import run_input, steps
 from tests.restricted.world import CANARIES, OPENERS, RECORDS, N, World, forms, leaks, rows_as_json
 from tests.support import restricted_set
+from tests.support.cases import contents
 from tests.support.restricted_run import while_asked
 
 WORD = CANARIES[7]
@@ -49,33 +50,16 @@ def test_the_search_finds_what_is_planted(content: bytes) -> None:
 # The commands.
 
 
-ALLOWED = (
-    ["run", "mock.yaml", "-o", "RUN", "--dry-run"], ["check", "RUN"],
-    ["export", "published", "RUN", "-o", "public"], ["export", "sheet", "RUN", "-o", "public-sheet"],
-    ["restricted", "split", "emit", "RUN", "--split", "kept", "-o", "LIST"],
-    ["restricted", "split", "open", "LIST", "--data", restricted_set.ADAPTER],
-    ["restricted", "adapter", "check", restricted_set.ADAPTER, "-o", "RUN"], ["restricted", "adapter", "list"],
-    ["restricted", "key", "releases"], ["restricted", "licence", "show", restricted_set.ADAPTER],
-)  # fmt: skip
-REFUSED = (
-    ["validate", "mock.yaml"], ["lint", "mock.yaml"], ["heuristics", "mock.yaml"],
-    ["mock.yaml", "--safe-demo"],
-    ["judge", "RUN", "--criterion", "majority"], ["judge", "RUN"], ["explain", "RUN", "x"], ["agree", "RUN", "labels.csv"],
-    ["compare", "RUN", "RUN"], ["export", "lm-eval", "RUN", "-o", "e"], ["export", "dataset", "RUN", "-o", "e"],
-    ["export", "inspect", "RUN", "-o", "e"], ["export", "instruct", "RUN", "-o", "e"],
-    ["export", "sarif", "RUN", "-o", "e.sarif", "--data", "DATA"], ["validate", "DATA"], ["lint", "DATA"],
-)  # fmt: skip
-
-
 def test_every_command_on_a_restricted_set_keeps_its_text(world: World) -> None:
     world.write("labels.csv", "rb1_x,shortcut\n")
     shutil.copy(world.items, world.base / "copy.jsonl")
     assert world.call("run", "mock.yaml", "-o", "RUN") in (0, 7)
-    for args in ALLOWED:
-        assert world.call(*args) in (0, 7), args
-        assert not [word for word in ("lamps", "items.jsonl") if word in world.said], args
-    for args in REFUSED:
-        assert world.call(*args) == 4, args
+    commands = contents("restricted_commands")
+    for line in commands["allowed"]:
+        assert world.call(*line.split()) in (0, 7), line
+        assert not [word for word in ("lamps", "items.jsonl") if word in world.said], line
+    for line in commands["refused"]:
+        assert world.call(*line.split()) == 4, line
         assert not (world.repo / "e").exists()
     # A private copy is the one thing that holds text.
     (mine := world.base / "mine").mkdir(mode=0o700)
