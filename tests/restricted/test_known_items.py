@@ -21,6 +21,7 @@ from robustify.restricted import terms
 from robustify.restricted.item_marks import SIZE, mark_items, sets_with_ids
 from tests.restricted.conftest import edit, items_of, told
 from tests.restricted.world import rows_as_json
+from tests.support.cases import contents
 from tests.support.command import invoked
 from tests.support.fake_archives import ARCHIVES
 from tests.support.refusals import CANARY, refused
@@ -324,45 +325,39 @@ def as_questions(rows: Rows) -> str:
     return rows_as_json([{"id": f"q{i}", "question": row["question"], **form} for i, row in enumerate(rows)])
 
 
-COMMANDS: dict[str, tuple[Callable[[Rows], str], Callable[[Path, Path], object]]] = {
-    "run": (rows_as_json, lambda file, out: invoked(file, "--public", "-o", out)),
-    "dry run": (rows_as_json, lambda file, _: invoked(file, "--public", "--dry-run")),
-    "a trial": (rows_as_json, lambda file, out: invoked(file, "--public", "--limit", 3, "-o", out)),
-    "validate": (rows_as_json, lambda file, _: invoked("validate", file)),
-    "lint": (rows_as_json, lambda file, _: invoked("lint", file)),
-    "lint of a log": (as_log, lambda file, _: invoked("lint", file, "--as", "log")),
-    **{f"lint of {kind}": (as_archive(kind), lambda file, _: invoked("lint", file)) for kind in ARCHIVES},
-    "heuristics": (rows_as_json, lambda file, _: invoked("heuristics", file)),
-    "init": (rows_as_json, lambda file, out: invoked("init", file, "-o", out)),
-    "mend": (rows_as_json, lambda file, out: invoked("mend", file, "-o", f"{out}.jsonl")),
-    "import with data": (as_log, lambda file, out: invoked("import", file, "--view", "full", "-o", out)),
-    "import": (as_log, lambda file, out: invoked("import", file, "--data", file, "-o", out)),
-    **{
-        f"import of {kind}": (as_archive(kind), lambda file, out: invoked("import", file, "-o", out))
-        for kind in ARCHIVES
-    },
-    "free grade": (as_questions, lambda file, out: invoked("free", "grade", file, "-o", out)),
-    "audit of a file": (rows_as_json, lambda file, out: rb.audit(file, public=True, out=out)),
-    "audit of rows": (rows_as_json, lambda file, out: rb.audit(items(N)[1:], public=True, out=out)),
-    "heuristics in Python": (rows_as_json, lambda file, _: rb.heuristics(file)),
-}  # fmt: skip
+FORMS = {
+    "json": rows_as_json,
+    "log": as_log,
+    "questions": as_questions,
+    **{kind: as_archive(kind) for kind in ARCHIVES},
+}
+COMMANDS = contents("restricted_commands")
 
 
-@pytest.mark.parametrize(("form", "command"), COMMANDS.values(), ids=COMMANDS)
-def test_every_command_refuses_a_copy(
-    mock: Path, form: Callable[[Rows], str], command: Callable[[Path, Path], Any]
-) -> None:
+@pytest.mark.parametrize(("form", "command"), COMMANDS["copies"].values(), ids=COMMANDS["copies"])
+def test_every_command_refuses_a_copy(mock: Path, form: str, command: str) -> None:
     assert accept().return_value == 0
-    file, out = neutral(mock, form(items(N)[1:])), mock / "elsewhere" / "out"
+    file, out = neutral(mock, FORMS[form](items(N)[1:])), mock / "elsewhere" / "out"
     with refused(4, code="known-items"):
-        raise command(file, out).exception or AssertionError("not refused")
+        words = command.replace("FILE", str(file)).replace("OUT", str(out)).split()
+        raise invoked(*words).exception or AssertionError("not refused")
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-OF_A_RUN = (
-    ("judge",), ("explain", items(N)[1]["id"]), ("export", "dataset"), ("export", "lm-eval"), ("export", "inspect"),
-    ("export", "sarif", "--data"),
-)  # fmt: skip
+FROM_PYTHON: dict[str, Callable[[Path, Path], object]] = {
+    "audit of a file": lambda file, out: rb.audit(file, public=True, out=out),
+    "audit of rows": lambda file, out: rb.audit(items(N)[1:], public=True, out=out),
+    "heuristics": lambda file, _: rb.heuristics(file),
+}
+
+
+@pytest.mark.parametrize("call", FROM_PYTHON.values(), ids=FROM_PYTHON)
+def test_python_refuses_a_copy(mock: Path, call: Callable[[Path, Path], object]) -> None:
+    assert accept().return_value == 0
+    file, out = neutral(mock, rows_as_json(items(N)[1:])), mock / "elsewhere" / "out"
+    with refused(4, code="known-items"):
+        call(file, out)
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
 def test_a_public_run_of_before_the_acceptance_is_refused_too(mock: Path) -> None:
@@ -370,10 +365,9 @@ def test_a_public_run_of_before_the_acceptance_is_refused_too(mock: Path) -> Non
     file = neutral(mock, rows_as_json(items(N)[1:]))
     assert not isinstance(invoked(file, "--public", "-o", run).exception, AuthorisationError)
     assert accept().return_value == 0
-    for command in OF_A_RUN:
-        names = command[: 1 + (command[0] == "export")]
-        more = [*command[len(names) :], *([file] if "--data" in command else [])]
-        is_known(invoked(*names, run, *more, *([] if command[0] == "explain" else ["-o", again])))
+    named = {"RUN": run, "OUT": again, "FILE": file, "ID": items(N)[1]["id"]}
+    for command in COMMANDS["former_runs"]:
+        is_known(invoked(*(named.get(word, word) for word in command.split())))
         assert not again.exists(), command
     with refused(4, code="known-items"):
         _ = rb.open(run).verdicts
