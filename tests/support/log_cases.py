@@ -93,6 +93,7 @@ def _names(item: Item, at: int) -> dict[str, Any]:
         "at": at, "stem": item.stem, "STEM": item.stem.upper(), "options": "".join(listed), "letter": marks[item.key],
         "key": item.key, "choices": list(item.choices), "three": "".join(listed[:3]), "right": item.choices[item.key],
         "RIGHT": item.choices[item.key].upper(), **{f"text{j}": choice for j, choice in enumerate(item.choices)},
+        **{f"TEXT{j}": choice.upper() for j, choice in enumerate(item.choices)},
     }  # fmt: skip
 
 
@@ -132,7 +133,8 @@ def write_log(case: Case, folder: Path) -> Path:
             _rescore(row)
     rows = [row for _, row in pairs]
     if "results" in case:
-        results(path.parent, DATE, "boxes", **case["results"])
+        beside = results(path.parent, DATE, "boxes", **case["results"])
+        beside.write_text(json.dumps(json.loads(beside.read_text()) | case.get("configs", {})))
     if case["harness"] == "inspect":
         path = folder / "a.json"
         tree = inspect_tree(rows)
@@ -227,7 +229,7 @@ class Outcome:
             case "rows":
                 return [" ".join(str(self.table[column][n]) for column in ("model", "item", "key", "pick", "correct"))
                         for n in range(len(self.table["pick"]))]  # fmt: skip
-            case "scores" | "correct":
+            case "scores" | "correct" | "n_chars":
                 return self.table[name]
             case _:
                 return self.table[name.removesuffix("s")]

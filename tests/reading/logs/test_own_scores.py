@@ -18,7 +18,6 @@ from tests.support.fake_logs import (
     inspect_tree,
     jsonl,
     lm_eval_row,
-    results,
     scores_for,
     written_row,
 )
@@ -87,22 +86,6 @@ def test_lengths_are_those_of_the_choices_whatever_the_delimiter(
     assert "other-norm" not in codes(log.notes)
     table = gather([log], None).answers.table
     assert table["pick"].to_pylist() == best
-
-
-def test_the_results_file_gives_the_delimiter_of_choices_that_no_doc_contains(tmp_path: Path) -> None:
-    path = tmp_path / "samples_u.jsonl"
-    rows = []
-    for at, (item, scores) in enumerate(zip(uneven(), scores_for([0] * 12), strict=True)):
-        row = lm_eval_row(item, at, scores, texts=True)
-        row["doc"]["choices"] = [choice.upper() for choice in item.choices]
-        for pair in row["arguments"].values():
-            pair["arg_1"] = f" -- {pair['arg_1'].strip()}"
-        rows.append(row)
-    tree = json.loads(results(jsonl(path, rows).parent, "x", "u", "tiny", 12).read_text())
-    tree["configs"] = {"u": {"target_delimiter": " -- "}}
-    (tmp_path / "results_x.json").write_text(json.dumps(tree))
-    (reply, *_) = read_log(path, LogOptions(view="cloze")).replies
-    assert reply.n_chars == tuple(map(len, uneven()[0].choices))
 
 
 @pytest.mark.parametrize(("right", "wrong"), FORMS)
