@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -267,6 +268,68 @@ def _numbers_but_letters(item: HouseItem, pick: int, n: int) -> Row:
     return written_row(item, f"{LETTERS[pick]}", context=context if n in SOME else None)
 
 
+def _turned(row: Row, item: HouseItem) -> Row:
+    lines = "".join(f"{LETTERS[j]}. {text}\n" for j, text in enumerate(item.options[::-1]))
+    return _context(row, f"{shots(EXAMPLES)}\n\nQuestion: {item.question}\n{lines}Answer:")
+
+
+def _scored_again(row: Row, _: HouseItem) -> Row:
+    first = row["arguments"]["gen_args_0"]
+    return row | {"arguments": row["arguments"] | {"gen_args_2": first}}
+
+
+def _without_score(row: Row, _: HouseItem) -> Row:
+    filtered = [["nan", "False"], *row["filtered_resps"][1:]]
+    return row | {"filtered_resps": filtered, "resps": [[pair] for pair in filtered]}
+
+
+def _one_unspaced(row: Row, _: HouseItem) -> Row:
+    third = row["arguments"]["gen_args_2"]
+    return row | {"arguments": row["arguments"] | {"gen_args_2": third | {"arg_1": third["arg_1"].strip()}}}
+
+
+def _examples_changed(change: Callable[[str], str]) -> Change:
+    return lambda row, item: _context(row, f"{change(shots(EXAMPLES))}\n\n{item.prompt()}")
+
+
+def _numbered(text: str) -> str:
+    for number, letter in enumerate("ABCD", start=1):
+        text = text.replace(f"\n{letter}. ", f"\n{number}. ").replace(
+            f"Answer: {letter}", f"Answer: {number}"
+        )
+    return text
+
+
+def _unanswered(text: str) -> str:
+    return re.sub(r"Answer: \w", "Answer:", text) + "\n"
+
+
+def _key_apart(item: HouseItem) -> str:
+    return item.prompt().replace(f"{LETTERS[item.key]}. ", f"{LETTERS[item.key]}.  ")
+
+
+def _hinted(item: HouseItem) -> str:
+    return f"Mind that option {LETTERS[item.key]} is preferred.\n\n{item.prompt()}"
+
+
+def _repeated_prompt(item: HouseItem, pick: int, n: int) -> Row:
+    return written_row(item, item.prompt()[:-8], "A") if n in SOME else written_row(item, LETTERS[pick])
+
+
+def _two_answers(item: HouseItem, pick: int, n: int) -> Row:
+    key, other = LETTERS[item.key], LETTERS[(item.key + 1) % 4]
+    return written_row(item, f"{key} or {other}", key) if n in SOME else written_row(item, LETTERS[pick])
+
+
+def _copied(folder: Path) -> list[Path]:
+    items = house_items(N)
+    rows = [letters_row(item, pick) for item, pick in zip(items, picks_for(items, 3), strict=True)]
+    for n, row in enumerate(rows):
+        row["resps"] = row["filtered_resps"] = [[[str(-1.5 - j - n / 8), "False"]] for j in range(4)]
+        row["acc"] = float(items[n].key == 0)
+    return [write_jsonl(folder / f"model{n}" / "samples_house.jsonl", rows) for n in (1, 2)]
+
+
 PLANTS: tuple[Plant, ...] = (
     Plant("L001", "an option is not in the prompt", _lettered(_prefixed(lambda item: item.prompt(n=3)))),
     Plant("L002", "eight options, of which four have letters", _lettered(_prefixed(_four_labels), range(N), 8)),
@@ -301,5 +364,21 @@ PLANTS: tuple[Plant, ...] = (
     Plant("L022", "the right option has a sign", _lettered(_prefixed(_signed))),
     Plant("L023", "labels B to E, and A to D are scored", _lettered(_next_labels)),
     Plant("L023", "numbers as labels, and one of ABCD is asked", _replied(_numbers_but_letters)),
+    Plant("L009", "a reply with two options is credited", _replied(_two_answers)),
+    Plant("L021", "a repeated prompt is scored", _replied(_repeated_prompt)),
+    Plant("L022", "the label of the key has another space", _lettered(_prefixed(_key_apart), range(N))),
+    Plant("L022", "a hint names the key", _lettered(_prefixed(_hinted), range(N))),
+    Plant("L024", "the prompt turns the options", _lettered(_turned)),
+    Plant("L025", "one option is scored twice", _lettered(_scored_again)),
+    Plant("L025", "a score is not a number", _lettered(_without_score)),
+    Plant("L025", "one answer has no space", _lettered(_one_unspaced)),
+    Plant("L026", "the instruction is missing", _lettered(lambda row, item: _context(row, item.prompt()))),
+    Plant("L026", "an example is missing", _lettered(lambda row, item: _context(
+        row, f"{shots(EXAMPLES[1:])}\n\n{item.prompt()}"))),
+    Plant("L027", "examples have numbers", _lettered(_examples_changed(_numbered))),
+    Plant("L027", "examples lack answers", _lettered(_examples_changed(_unanswered))),
+    Plant("L027", "examples run together", _lettered(_examples_changed(lambda text: re.sub(
+        r"(Answer: \w)\n\n", r"\1", text)))),
+    Plant("L028", "two models have the same scores", _copied),
 )  # fmt: skip
 """Planted errors. Each rule has one or more."""

@@ -28,7 +28,7 @@ from robustify.wings import GUARD
 from tests.support.cases import cases
 
 LOG = "samples_house.jsonl"
-ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L019"}
+ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L019", "L028"}
 """Rules whose plants are in all rows, or are about a model."""
 
 

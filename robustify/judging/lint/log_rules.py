@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from robustify.judging.lint import few_shots, prompt_rules, reply_rules, stated_answers
+from robustify.judging.lint import few_shots, prompt_rules, reply_rules, stated_answers, uneven_prompts
 from robustify.judging.lint.log_evidence import Find, LintedLog, LogHit, of_rows
 
 
@@ -68,8 +68,18 @@ LOG_RULES: dict[str, LogRule] = {
                     stated_answers.key_in_prompt),
     "L023": LogRule("other-labels", "the labels of the options are not those of the answers", _SHOW,
                     of_rows(stated_answers.other_labels)),
+    "L024": LogRule("other-order", "options stand in another order than the key counts", _SHOW,
+                    uneven_prompts.other_order),
+    "L025": LogRule("unequal-requests", "options are scored unequally", "correct the requests",
+                    of_rows(uneven_prompts.unequal_requests)),
+    "L026": LogRule("uneven-prompts", "prompts differ in their examples", _CUT,
+                    uneven_prompts.uneven_prompts),
+    "L027": LogRule("broken-example", "an example is incomplete", "correct the example",
+                    of_rows(uneven_prompts.broken_examples)),
+    "L028": LogRule("copied-replies", "two models reply the same", "check which model replied",
+                    uneven_prompts.copied_replies),
 }  # fmt: skip
-"""Rules by code. The first seven, L017, L018, L022, and L023 are about prompts, the others about replies, scores,
+"""Rules by code. The first seven, L017, L018, and L022 to L027 are about prompts, the others about replies, scores,
 and comparisons."""
 
 

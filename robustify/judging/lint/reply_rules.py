@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
-from robustify.reading.marks.picks import Picked, read_pick
+from robustify.reading.marks.picks import NoPick, Picked, read_pick
 
 _MOST_UNREAD, _FEWEST_UNREAD, _FEWEST = 0.05, 3, 10
 """Share and number of unread replies from which a log has too many, and fewest replies of a model that are judged."""
@@ -26,17 +26,26 @@ def key_contradicted(row: LoggedRow) -> str:
 def unread_but_credited(row: LoggedRow) -> str:
     """Describe a reply that names no option, but was scored as right."""
     credited = any(row.exchange.rightness.values())
-    if not row.exchange.texts or row.reply.pick is not None or row.reply.scores or not credited:
+    if not row.exchange.texts or row.reply.scores or not credited:
         return ""
-    return f"the reply was scored as right, but it names no option ({row.reply.reason})"
+    if row.reply.pick is None:
+        return f"the reply was scored as right, but it names no option ({row.reply.reason})"
+    choices = row.item.choices or ("",) * row.item.k
+    several = NoPick("several options")
+    if all(read_pick(text, choices) == several for text in row.exchange.texts):
+        return "the reply was scored as right, but it names several options"
+    return ""
 
 
 def misread_reply(row: LoggedRow) -> str:
-    """Describe a row in which the harness took another option from the reply than the reply clearly names. The letters of
-    a prompt with shuffled options may be those of the log. Of several replies, the harness may have taken any."""
+    """Describe a row in which the harness took another option from the reply than the reply clearly names, or any from a
+    repeated prompt. The letters of a prompt with shuffled options may be those of the log. Of several replies, the harness
+    may have taken any."""
     texts, pick = row.exchange.texts, row.reply.pick
     if not texts or pick is None or row.reply.scores or row.runs_on:
         return ""
+    if row.question and all(row.question in text and text.strip() in row.context for text in texts):
+        return "the reply only repeats the prompt, but an option was scored"
     orders = {row.order_in_prompt, tuple(range(row.item.k))}
     choices = row.item.choices or ("",) * row.item.k
     readings = [
@@ -58,7 +67,11 @@ def next_question_scored(row: LoggedRow) -> str:
 
 
 def _written(rows: Sequence[LoggedRow]) -> list[LoggedRow]:
-    return [row for row in rows if row.exchange.texts and not row.reply.scores]
+    return [
+        row
+        for row in rows
+        if not row.reply.scores and (row.exchange.texts or (row.prompt and row.prompt.written))
+    ]
 
 
 def many_unread(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
@@ -82,7 +95,10 @@ def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     """Find models of which long replies are unread more often than short ones (Fisher's exact test, one-sided)."""
     for log in logs:
         for model, rows in log.by_model.items():
-            written = sorted(_written(rows), key=lambda row: len(row.exchange.texts[0]))
+            written = sorted(
+                (row for row in _written(rows) if row.exchange.texts),
+                key=lambda row: len(row.exchange.texts[0]),
+            )
             n_long = len(written) // 4
             if len(written) < 2 * _FEWEST or len(written[-n_long].exchange.texts[0]) < _LONG:
                 continue

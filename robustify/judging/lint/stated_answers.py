@@ -7,6 +7,7 @@ from string import ascii_uppercase
 from robustify.base.texts import folded
 from robustify.judging.lint.few_shots import CHAT_MARK
 from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
+from robustify.judging.lint.uneven_prompts import key_stands_out
 from robustify.reading.marks.labelling import bare_mark
 from robustify.reading.marks.picks import Picked, read_pick
 
@@ -93,7 +94,8 @@ def _span(labels: Sequence[str]) -> str:
 
 
 def key_in_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that print the key: after words such as `Answer:`, or as a sign beside the right option.
+    """Find prompts that print the key: after words such as `Answer:`, as a sign beside the right option, or in other lines
+    of nearly all prompts.
 
     Words that also stand in the prompt of an item with another key are an instruction, such as `Reply with Answer: A`."""
     for log in logs:
@@ -113,7 +115,7 @@ def key_in_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
             if own.keys() - wrong or (keys_signed and signs)
         ]
         if len({row.item.key for row, _ in hits}) > 1 or 2 * len(hits) <= len(log.rows):
-            yield from gathered(log, hits)
+            yield from gathered(log, hits or key_stands_out(log))
 
 
 def _own_part(row: LoggedRow) -> list[str]:

@@ -50,6 +50,8 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     make = partial(log.LogReply, model=model, view=presentation.view, template=presentation.template)
 
     def reply(row: SourceRow, item: log.LoggedItem) -> log.LogReply:
+        if options.linting:
+            exchanges[row.line, model] = _exchange(row.cells, {}, texts, None, False)
         if row.cells.get("error") is not None:
             return make(row.line, item=item, reason="the run failed on it")
         if not (score := scores[row.line]):
