@@ -25,6 +25,7 @@ from tests.support.cases import cases, refuses
 from tests.support.fake_answers import Bench, bench, items_of, rows, text_rows
 from tests.support.rules import unanimous
 
+Gamed = tuple[Bench, list[Item], Answers]
 LETTER = unanimous(voters=("v0", "v1"))
 TEXT = unanimous(mode="text", voters=("v0", "v1"))
 
@@ -48,14 +49,14 @@ def everything(b: Bench, items: list[Item]) -> Answers:
 
 
 @pytest.fixture(scope="module")
-def gamed() -> tuple[Bench, list[Item], Answers]:
+def gamed() -> Gamed:
     b = bench(240, 3, s=0.3, agree=0.5, options=(4, 4, 4, 3), seed=1)
     items = items_of(b, cue=True)
     return b, items, everything(b, items)
 
 
 @pytest.fixture(scope="module")
-def judgement(gamed: tuple[Bench, list[Item], Answers]) -> Judgement:
+def judgement(gamed: Gamed) -> Judgement:
     _, items, answers = gamed
     alternatives = (TEXT, unanimous(template="never-asked"))
     return judge(answers, facts(items), Rules(LETTER, under_test=("v1",), alternatives=alternatives), items)
@@ -98,9 +99,7 @@ def _rates(node: Any) -> Any:
             yield from _rates(child)
 
 
-def test_the_splits_are_a_partition_and_the_counts_agree(
-    gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
-) -> None:
+def test_the_splits_are_a_partition_and_the_counts_agree(gamed: Gamed, judgement: Judgement) -> None:
     b, items, _ = gamed
     splits, screen = tree(judgement, "splits"), tree(judgement, "screen")
     assert splits["flagged"] + splits["kept"] + splits["undecided"] == splits["all"] == 240
@@ -124,7 +123,7 @@ def test_the_known_rate_of_shortcuts_comes_out(judgement: Judgement) -> None:
     assert tree(judgement, "screen", "excess_over_chance", "p") < 1e-6
 
 
-def test_scores_by_split_and_measure(gamed: tuple[Bench, list[Item], Answers], judgement: Judgement) -> None:
+def test_scores_by_split_and_measure(gamed: Gamed, judgement: Judgement) -> None:
     b, _, _ = gamed
     of = {name: found["v0"] for name, found in tree(judgement, "measures", "model").items()}
     models = tree(judgement, "models")
@@ -171,9 +170,7 @@ VIEWS = ("heuristic", "probe", "choices_only", "choices_only_text", "full", "clo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", range(len(VIEWS) + 1))
-def test_whatever_was_not_asked_is_null_and_never_an_exception(
-    gamed: tuple[Bench, list[Item], Answers], n: int
-) -> None:
+def test_whatever_was_not_asked_is_null_and_never_an_exception(gamed: Gamed, n: int) -> None:
     _, items, answers = gamed
     for kept in list(combinations(VIEWS, n))[::5]:
         some = Answers(answers.table.filter(pc.is_in(answers.table["view"], pa.array(kept, pa.string()))))
@@ -187,9 +184,7 @@ def test_whatever_was_not_asked_is_null_and_never_an_exception(
 
 
 @pytest.mark.slow
-def test_an_item_whose_key_another_contradicts_is_not_robust(
-    gamed: tuple[Bench, list[Item], Answers], judgement: Judgement
-) -> None:
+def test_an_item_whose_key_another_contradicts_is_not_robust(gamed: Gamed, judgement: Judgement) -> None:
     _, items, answers = gamed
     words = {v.item: v.verdict for v in judgement.verdicts}
     disputed = [next(name for name, word in words.items() if word == w) for w in ("kept", "flagged")]
@@ -204,7 +199,7 @@ def test_an_item_whose_key_another_contradicts_is_not_robust(
 
 
 @pytest.mark.slow
-def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[Item], Answers]) -> None:
+def test_an_unanswered_item_is_undecided_and_counted(gamed: Gamed) -> None:
     b, items, _ = gamed
     picks = b.picks.copy()
     lost = np.flatnonzero((picks[:, 0] == b.key) & (picks[:, 1] == b.key))[:5]
@@ -220,14 +215,14 @@ def test_an_unanswered_item_is_undecided_and_counted(gamed: tuple[Bench, list[It
 
 @pytest.mark.parametrize(("settings", "code", "told"), cases("judging", "rules_without_answers"))
 def test_rules_that_the_answers_cannot_follow_are_refused(
-    gamed: tuple[Bench, list[Item], Answers], settings: dict[str, Any], code: str, told: str
+    gamed: Gamed, settings: dict[str, Any], code: str, told: str
 ) -> None:
     with refuses(code) as refused:
         judge(Answers.of(rows(gamed[0])), Facts("x"), Rules(unanimous(**settings)))
     assert re.search(told, str(refused.value))
 
 
-def test_items_whose_key_was_changed_since_are_refused(gamed: tuple[Bench, list[Item], Answers]) -> None:
+def test_items_whose_key_was_changed_since_are_refused(gamed: Gamed) -> None:
     _, items, answers = gamed
     moved = [replace(items[0], key=(items[0].key + 1) % items[0].k), *items[1:]]
     with refuses("items-differ-from-answers"):

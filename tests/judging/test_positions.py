@@ -221,13 +221,11 @@ def test_the_place_on_which_picks_sit_is_counted_by_item(knows: float, place: in
 position_bias = in_trees(judge_position_bias)
 
 
-def picks_of(
-    rows: Sequence[tuple[int, int | None]], k: int = 4, orders: Sequence[Sequence[int]] | None = None
-) -> Block:
-    """One row an item, (key, pick) in the item's own order."""
+def picks_of(rows: Sequence[tuple[int, int | None]], orders: Sequence[Sequence[int]] = ()) -> Block:
+    """One row an item, (key, pick) in the item's own order, with four options."""
     made = []
     for at, (key, pick) in enumerate(rows):
-        order = tuple(range(k)) if orders is None else tuple(orders[at])
+        order = tuple(orders[at]) if orders else tuple(range(4))
         credit = None if pick is None else float(pick == key)
         made.append(Answer(f"i{at}", "full", "m", order, "t", key, pick, credit, ()))
     return block(made)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from robustify.base.arrays import Ints
-from robustify.items.answers import Answer, Answers
+from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.judging import judge
 from robustify.judging.audit.auditor import AuditorRates
@@ -32,18 +32,12 @@ residual = in_trees(judge_residual)
 
 
 def audited(
-    b: Bench,
-    voters: tuple[str, ...] = ("v0", "v1"),
-    *,
-    extra: list[Answer] | None = None,
-    items: list[Item] | None = None,
-    margin: float = 0.05,
-    **settings: Any,
+    b: Bench, voters: tuple[str, ...] = ("v0", "v1"), *, items: list[Item] | None = None, **settings: Any
 ) -> dict[str, Any]:
     rules = ScreenRules(**{"criterion": "unanimous", "voters": voters, **settings})
-    table = Answers.of([*rows(b, rotations=False, bias=0.0), *(extra or [])])
+    table = Answers.of(rows(b, rotations=False, bias=0.0))
     return residual(
-        context(table, Facts("made-up"), Rules(rules, limits=Limits(residual_margin=margin)), items)
+        context(table, Facts("made-up"), Rules(rules, limits=Limits(residual_margin=0.05)), items)
     )
 
 

@@ -92,16 +92,10 @@ def _row(asked: Asked, pick: int, bias: float = 0.0) -> Answer:
     return answer(asked, scores, n_chars=chars, n_bytes=chars, n_tokens=[1] * len(chars))
 
 
-def text_rows(
-    b: Bench,
-    *,
-    view: str = "choices_only_text",
-    template: str = "answer-v1",
-    voters: Sequence[str] | None = None,
-) -> list[Answer]:
+def text_rows(b: Bench, *, view: str = "choices_only_text", template: str = "answer-v1") -> list[Answer]:
     """One row an item, scored by the text of its choices; the voter's pick is best per character."""
     out = []
-    for name, item, k, key, pick in _each(b, voters):
+    for name, item, k, key, pick in _each(b, None):
         asked = Asked(item, view, name, orders.own(k), template, key)
         # Longer choices get lower sums, so that only the division by characters shows the pick.
         chars = [10 + 3 * j for j in range(k)]
@@ -135,17 +129,13 @@ def own_rows(b: Bench, *, template: str = "d4-like-v1", voters: Sequence[str] | 
     ]
 
 
-def turned_rows(
-    turns: Sequence[Sequence[int]], key: int = 0, k: int = 4, voter: str = "v0", first: int = 0
-) -> list[Answer]:
-    """One voter's letter rows: `turns[i][r]` is its pick of item i under rotation r (-1 none, -2 a tie)."""
-    out = []
-    for i, picks in enumerate(turns, start=first):
-        item = f"i{i:05d}"
-        shown = orders.rotations(orders.base(item, k))
-        for order, pick in zip(shown, picks, strict=False):
-            out.append(_row(Asked(item, "choices_only", voter, order, "d4-like-v1", key), pick))
-    return out
+def turned_rows(turns: Sequence[Sequence[int]]) -> list[Answer]:
+    """One voter's letter rows: `turns[i][r]` is its pick of item i under rotation r (-1 none, -2 a tie). Keys are 0."""
+    return [
+        _row(Asked(item, "choices_only", "v0", order, "d4-like-v1", 0), pick)
+        for item, picks in ((f"i{i:05d}", picks) for i, picks in enumerate(turns))
+        for order, pick in zip(orders.rotations(orders.base(item, 4)), picks, strict=True)
+    ]
 
 
 def placed_bench(

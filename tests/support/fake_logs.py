@@ -105,14 +105,10 @@ def inspect_sample(
     ) | more  # fmt: skip
 
 
-def inspect_tree(
-    samples: Sequence[Mapping[str, object]], *, model: str = "mockllm/model", status: str = "success"
-) -> dict[str, Any]:
+def inspect_tree(samples: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     """An Inspect log as one JSON document."""
     ids, n = list(dict.fromkeys(s["id"] for s in samples)), len(samples)
-    return shape(
-        "inspect_log", status=status, model=model, n_items=len(ids), ids=ids, n=n, samples=list(samples)
-    )
+    return shape("inspect_log", n_items=len(ids), ids=ids, n=n, samples=list(samples))
 
 
 def lighteval_row(item: Item, at: int, scores: Sequence[float], *, letters: bool) -> dict[str, Any]:

@@ -28,14 +28,11 @@ RULES = ScreenRules()
 
 
 def ranked(
-    b: Bench,
-    items: Sequence[Item] | None = None,
-    made: Sequence[Answer] | None = None,
-    rules: ScreenRules = RULES,
+    b: Bench, items: Sequence[Item] | None = None, made: Sequence[Answer] = ()
 ) -> tuple[Ranking, ItemIndex]:
     answers = Answers.of(made or [*rows(b, rotations=False), *text_rows(b)])
     index = item_index(answers, b.ids)
-    return Ranker(answers, index, items).rank(rules), index
+    return Ranker(answers, index, items).rank(RULES), index
 
 
 def cued(n: int, share: float, seed: int = 0, k: int = 4) -> tuple[Bench, list[Item], Ints]:
