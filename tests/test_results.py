@@ -1,4 +1,4 @@
-"""Files of results are written part by part, and a measured command says what it took."""
+"""Programs for this house: files of results are written part by part, and prose is checked."""
 
 import json
 import sys
@@ -8,6 +8,8 @@ import pytest
 
 from bench.results import left_out, measure, measured, publish, read
 from robustify.base.errors import DataError
+from tests.support.cases import cases
+from tools import prose
 
 
 def test_a_part_is_written_at_once_and_the_others_stay(
@@ -40,3 +42,19 @@ def test_a_part_without_its_files_is_left_out_in_one_line(capsys: pytest.Capture
     with left_out("real"):
         raise DataError("no set.jsonl")
     assert capsys.readouterr().err == "real: left out: no set.jsonl\n"
+
+
+@pytest.mark.parametrize(("text", "fault"), cases("prose", "docstrings"))
+def test_docstrings_are_checked(tmp_path: Path, text: str, fault: str) -> None:
+    file = tmp_path / "a.py"
+    file.write_text(text)
+    found = [message for _, message in prose.docstring_faults(file)]
+    assert len(found) == bool(fault)
+    assert all(message.startswith(fault) for message in found)
+
+
+@pytest.mark.parametrize(("text", "lines"), cases("prose", "pages"))
+def test_pages_are_checked(tmp_path: Path, text: str, lines: list[int]) -> None:
+    page = tmp_path / "a.md"
+    page.write_text(text)
+    assert [line for line, _ in prose.page_faults(page)] == lines

@@ -1,7 +1,6 @@
 """`lint` of logs: each planted error of a harness is found at its lines, clean logs are silent, and no text is printed."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from robustify.judging.lint.log_rules import LOG_RULES
 from robustify.pipeline.linted_logs import as_log
 from robustify.reading.logs import is_log
 from robustify.wings import GUARD
-from tests.support.cases import cases
+from tests.support.cases import cases, contents
 
 LOG = "samples_house.jsonl"
 ALL_ROWS = {"L002", "L011", "L012", "L014", "L015", "L016", "L017", "L018", "L019", "L028"}
@@ -127,37 +126,23 @@ def test_a_score_that_contradicts_the_key_in_a_table_of_picks_is_a_finding(tmp_p
 
 
 ITEMS = house_items(60)
-EXAMPLE = "The {} is on the table.\n\nIs this true of the house?\nA. yes\nB. no\nAnswer: {}\n\n"
-BLOOD = "Question: Which blood type fits?\nA. A or B\nB. A, B, and C\nC. one of AB\nD. none\nAnswer: A\n\n"
-HIDES = "The question is not shown. Which choice is most likely its right answer?\n"
 
 
 def turned(item: HouseItem) -> str:
     """Another item as an example with its options in another order."""
     other = ITEMS[(item.number + 5) % 60]
     turned = replace(other, options=other.options[1:] + other.options[:1], key=(other.key - 1) % 4)
-    return f"{turned.prompt()} {'ABCD'[turned.key]}\n\n{item.prompt()}"
+    return f"{turned.prompt()} {'ABCD'[turned.key]}\n\n"
 
 
-CLEAN: dict[str, Callable[[HouseItem], str]] = {
-    "the template repeats the question": lambda i: f"{i.question}\n\nAgain, the question.\n\n{i.prompt()}",
-    "an example has its options in another order": turned,
-    "a phrase of the template has its own paragraph": lambda i: (
-        EXAMPLE.format("clock", "A") + EXAMPLE.format(f"cup {i.number}", "AB"[i.number % 2]) + i.prompt()
-    ),
-    "letters in an example are no stated range": lambda i: BLOOD + i.prompt(),
-    "the question is hidden on purpose": lambda i: HIDES + i.listed(),
-    "an answer is announced by an example": lambda i: f"Reply with a line such as Answer: A.\n\n{i.prompt()}",
-    "a target and a label are no answer": lambda i: f"Target: the house. Label: {i.number % 4}\n{i.prompt()}",
-    "marks around the prompt": lambda i: f"**{i.prompt()}**",
-    "the form of the reply": lambda i: f"{i.prompt()}\nReply in the form {{'answer': 'LETTER'}}.",
-}
-"""Prompts that look like an error and are none."""
-
-
-@pytest.mark.parametrize("prompt", CLEAN.values(), ids=CLEAN)
-def test_a_prompt_that_is_only_odd_is_clean(prompt: Callable[[HouseItem], str], tmp_path: Path) -> None:
-    assert codes_of([write_jsonl(tmp_path / LOG, [letters_row(i, i.key, prompt(i)) for i in ITEMS])]) == set()
+@pytest.mark.parametrize("prompt", (clean := contents("lint")["clean_prompts"]).values(), ids=clean)
+def test_a_prompt_that_is_only_odd_is_clean(prompt: str, tmp_path: Path) -> None:
+    rows = []
+    for i in ITEMS:
+        parts = {"prompt": i.prompt(), "listed": i.listed(), "turned": turned(i)}
+        text = prompt.format(i=i, letter="AB"[i.number % 2], digit=i.number % 4, **parts)
+        rows.append(letters_row(i, i.key, text))
+    assert codes_of([write_jsonl(tmp_path / LOG, rows)]) == set()
 
 
 def test_questions_that_nearly_all_begin_alike_are_not_cut(tmp_path: Path) -> None:

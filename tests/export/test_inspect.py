@@ -1,11 +1,10 @@
-"""Our splits as Inspect tasks: real inspect-ai runs them, and its logs come back as what the model said.
-
-inspect-ai is looked for in this Python and in the one that ROBUSTIFY_TEST_INSPECT_PYTHON names.
-"""
+"""Our splits as Inspect tasks, and our solvers and scorer: real inspect-ai runs them, and its logs come back as what the
+model said. inspect-ai is looked for in this Python and in the one that ROBUSTIFY_TEST_INSPECT_PYTHON names."""
 
 import ast
 import importlib.util
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomllib
 
 from robustify.export.tasks import export_inspect, write_inspect
 from robustify.export.writing import Heading
 from robustify.items.item import Item
 from robustify.pipeline.from_logs import import_logs
 from robustify.reading.logs import LogPath
-from robustify.runs.run import Run
+from robustify.runs.run import Run, write_items
 from robustify.runs.stored import split_items
 from robustify.wings import GUARD, free_rows
 from tests.support.exported_run import lines, made_up
@@ -34,6 +34,11 @@ needs_inspect = pytest.mark.skipif(
     reason="inspect-ai is not here (ROBUSTIFY_TEST_INSPECT_PYTHON names a Python that has it)",
 )
 ROOT = Path(__file__).parents[2]
+
+
+def by_inspect(test: Any) -> Any:
+    """Mark a test as one that real inspect-ai runs."""
+    return needs_inspect(pytest.mark.proof(pytest.mark.oracle(test)))
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +76,6 @@ def test_no_name_gets_into_the_code(tmp_path: Path, name: str) -> None:
         assert kinds <= {ast.Expr, ast.Import, ast.ImportFrom, ast.Try, ast.Assign, ast.FunctionDef}
         assert "import os" not in [ast.unparse(node) for node in ast.parse(path.read_text("utf-8")).body]
 
-
-# What the mock says
 
 UNREADABLE = "It may be any of them."
 
@@ -152,9 +155,7 @@ def asked(
     return told
 
 
-@needs_inspect
-@pytest.mark.proof
-@pytest.mark.oracle
+@by_inspect
 @pytest.mark.parametrize(
     ("at", "view"), [(0, "full"), (1, "full"), (2, "choices_only")], ids=["plain", "shuffled", "blind"]
 )
@@ -178,9 +179,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     assert (orders == {tuple(range(k)) for k in range(2, 6)}) == (at < 1)
 
 
-@needs_inspect
-@pytest.mark.proof
-@pytest.mark.oracle
+@by_inspect
 def test_replies_in_words_are_graded_with_coverage_and_bounds(
     told: list[dict[str, Any]], folder: Path
 ) -> None:
@@ -198,3 +197,98 @@ def test_replies_in_words_are_graded_with_coverage_and_bounds(
     }
     assert (log["unscored"], log["scored"]) == (len(rows) - decided, decided)
     assert not any(choice in prompt for prompt in log["asked"] for row in rows for choice in row["choices"])
+
+
+ENTRY = {"robustify": "robustify.inspect_extension"}
+KINDS = ("right", "wrong", "place", "unreadable")
+
+
+def kind(at: int) -> str:
+    return KINDS[at % 4]
+
+
+def sayings_by_kind(items: list[Item], *, blind: bool = False) -> list[list[Any]]:
+    """A model that knows, one that is wrong, one that always says A, one that nobody can read."""
+    said = []
+    for at, i in enumerate(items):
+        wanted = {"right": i.choices[i.key], "wrong": i.choices[(i.key + 1) % i.k]}.get(kind(at))
+        reply = "ANSWER: A" if kind(at) == "place" else UNREADABLE
+        said.append([list(i.choices) if blind else [i.stem], wanted, reply])
+    return said
+
+
+@pytest.fixture(scope="module")
+def known(run: Run, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What Inspect says of one task over all items, under each solver."""
+    place = tmp_path_factory.mktemp("extension")
+    items = list(run.items or ())
+    write_items(place / "kept.jsonl", items)
+    (place / "kept.py").write_text((folder / "kept.py").read_text("utf-8"))
+    # The entry point as an installed package has it; the wheel's own is that of pyproject.toml.
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    entry = project.get("entry-points", {}).get("inspect_ai", ENTRY)
+    assert entry == ENTRY
+    info = place / "robustify_entry-0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: robustify-entry\nVersion: 0\n")
+    (info / "entry_points.txt").write_text(f"[inspect_ai]\nrobustify = {entry['robustify']}\n")
+    task = {"file": str(place / "kept.py"), "task": "kept", "format": "eval", "says": sayings_by_kind(items)}
+    later = {"score": False, "scorer": "robustify/picked"}
+    blind = {**task, "says": sayings_by_kind(items, blind=True)}
+    plans = {
+        "plain": {**task, **later},
+        "permute": {**task, **later, "solver": "robustify/permute"},
+        "spread": {**task, **later, "solver": "robustify/permute", "solver_args": {"orders": "spread", "n": 3}},
+        "own scorer": {**task, "solver": "robustify/permute"},
+        "choices only": {**blind, **later, "solver": "robustify/choices_only", "solver_args": {"orders": "own"}},
+    }  # fmt: skip
+    (place / "plan.json").write_text(json.dumps(list(plans.values())))
+    found = asked(place / "plan.json", place, with_robustify=True, path=[place], ends=False)
+    return dict(zip(plans, found, strict=True))
+
+
+def right_of(items: list[Item], at: int, rotations: int) -> float:
+    """Right answers of one sample, as a share of its orders; an answer that is always A is right once in a turn."""
+    return {"right": 1.0, "wrong": 0.0, "place": 1 / items[at].k if rotations else float(items[at].key == 0)}[
+        kind(at)
+    ]
+
+
+@by_inspect
+@pytest.mark.parametrize(("name", "rotations"), [("plain", 0), ("permute", 1), ("choices only", 0)])
+def test_coverage_and_bounds_stand_beside_the_accuracy(
+    known: dict[str, dict[str, Any]], run: Run, name: str, rotations: int
+) -> None:
+    items = list(run.items or ())
+    read = [at for at in range(len(items)) if kind(at) != "unreadable"]
+    right = sum(right_of(items, at, rotations) for at in read)
+    found = {measure: metrics["mean"] for measure, metrics in known[name]["measures"].items()}
+    assert found["coverage"] == pytest.approx(len(read) / len(items))
+    assert found["accuracy"] == pytest.approx(right / len(read))
+    assert found["low"] == pytest.approx(right / len(items))
+    assert found["high"] == pytest.approx((right + len(items) - len(read)) / len(items))
+
+
+@by_inspect
+def test_every_item_is_asked_in_every_rotation(known: dict[str, dict[str, Any]], run: Run) -> None:
+    items = list(run.items or ())
+    assert len(known["permute"]["asked"]) == sum(i.k for i in items)
+    assert len(set(known["permute"]["asked"])) == sum(i.k for i in items)
+    assert len(known["spread"]["asked"]) == sum(min(3, math.factorial(i.k)) for i in items)
+
+
+@by_inspect
+def test_inspect_s_own_scorer_takes_the_most_frequent_pick(
+    known: dict[str, dict[str, Any]], run: Run
+) -> None:
+    n = len(run.items or ())
+    knows = sum(kind(at) == "right" for at in range(n))
+    always_a = sum(kind(at) == "place" for at in range(n))
+    assert knows / n <= known["own scorer"]["accuracy"] <= (knows + always_a) / n
+
+
+@by_inspect
+def test_without_the_question_no_stem_is_asked(known: dict[str, dict[str, Any]], run: Run) -> None:
+    items = run.items or ()
+    assert len(known["choices only"]["asked"]) == len(items)
+    assert not any(i.stem in prompt for prompt in known["choices only"]["asked"] for i in items)

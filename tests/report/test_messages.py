@@ -51,20 +51,12 @@ def test_every_other_code_has_a_sentence_without_parameters(code: str) -> None:
     assert not WRONG.search(sentence(Reason.of(code)))
 
 
-@pytest.mark.parametrize(
-    ("q", "says", "shown"),
-    [
-        (Quantity(value=1.0, n=4, ci=(0.206, 1.0)), "100.0 % (n = 4, 20.6 to 100.0)", "(20.6 to 100.0)"),
-        (Quantity(value=0.0, n=4, ci=(0.0, 0.39)), "0.0 % (n = 4, 0.0 to 39.0)", "(0.0 to 39.0)"),
-        (Quantity(value=0.5, n=9, ci=(0.5, 0.5)), "50.0 % (n = 9)", ""),
-        (Quantity(value=0.5, n=9, ci=(0.2, 0.8)), "50.0 % (n = 9, 20.0 to 80.0)", "±30.0"),
-        (Quantity(value=0.9, n=9, ci=(0.8, 1.0)), "90.0 % (n = 9, 80.0 to 100.0)", "±10.0"),
-        (Quantity(value=0.03, n=9), "3.0 % (n = 9)", ""),
-    ],
-)
-def test_an_interval_is_shown_only_as_far_as_the_share_can_go(q: Quantity, says: str, shown: str) -> None:
-    assert rated(q) == says
-    assert cell(q).spread == shown
+@pytest.mark.parametrize(("value", "n", "ci", "says", "shown"), cases("report", "intervals"))
+def test_an_interval_is_shown_only_as_far_as_the_share_can_go(
+    value: float, n: int, ci: Any, says: str, shown: str
+) -> None:
+    q = Quantity(value=value, n=n, ci=ci)
+    assert (rated(q), cell(q).spread) == (says, shown)
 
 
 def test_the_catalogue_knows_every_code_that_is_written() -> None:

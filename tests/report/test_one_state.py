@@ -1,4 +1,4 @@
-"""The state of a run: one word and one exit code wherever it is printed, and the first screens of other pages by it."""
+"""One state, one exit code, and one number wherever a run is printed, and the first screens of other pages."""
 
 import json
 import re
@@ -7,25 +7,36 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
+import robustify as rb
 from robustify.cli.terminal import state_code
+from robustify.export.dataset import export_dataset
+from robustify.freeform.metrics import summarise
+from robustify.freeform.schema import FreeItem, GradeResult
 from robustify.judging import guardrails
+from robustify.judging.measures import CHOICES_ONLY
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import AUDIT, State, read
+from robustify.pipeline.free_settings import Kind
 from robustify.pipeline.steps import rejudge
 from robustify.report import render
 from robustify.report.advice import grounds, headline
-from robustify.report.compare import comparison_html
-from robustify.report.compare.comparing import compared
+from robustify.report.compare import compared, comparison_html, comparison_lines
 from robustify.report.dashboard import dashboard_html
-from robustify.report.free_page import free_html
+from robustify.report.format import percent
+from robustify.report.free_page import free_html, grade_lines
 from robustify.report.opening import closing
+from robustify.restricted.disclosure import released as releasing
+from robustify.restricted.disclosure.released import rounded
 from robustify.restricted.disclosure.released_page import first_of_released, released_lines
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
+from tests.freeform.test_metrics import judged
+from tests.freeform.test_metrics import said as labelled
 from tests.report.test_advice import Edits, edited
-from tests.report.test_free_page import free_summary
 from tests.support.exported_run import made_run, renewed
 from tests.support.page_text import text_of_page
 from tests.support.released import every, released
@@ -227,3 +238,104 @@ def test_a_failed_run_is_nowhere_said_to_be_trusted(run: Run, tmp_path: Path) ->
     page = dashboard_html(folder, tmp_path / "dashboard.html", GUARD)
     badges = re.findall(r'<span class="badge">(passed|failed|not evaluated)</span>', page)
     assert sorted(set(badges)) == sorted(TONES)
+
+
+GRADED: tuple[Kind, ...] = ("numeric", "explanation")
+
+
+def grades(unscored: int) -> list[GradeResult]:
+    """Sixty answers of each of two models, of two kinds; of the second kind so many have no score."""
+    return [
+        GradeResult(
+            f"i{at}", model, GRADED[at // 30], "g", "truncated" if (gone := at >= 60 - unscored) else "scored",
+            None if gone else float((at * (1 + (model == "b"))) % 3 == 0), None, "r",
+        )
+        for model in "ab" for at in range(60)
+    ]  # fmt: skip
+
+
+def free_summary(unscored: int = 0) -> dict[str, Any]:
+    """Their summary."""
+    topics = ("heat", "<b>light</b>")
+    items = [FreeItem(f"i{at}", "q", "numeric", "1", topic=topics[at % 2]) for at in range(60)]
+    return summarise(items, grades(unscored)) | {"left_out": {"no_nuggets": 2}}
+
+
+def test_below_eighty_percent_bounds_alone_are_shown_and_the_verdict_says_so() -> None:
+    for unscored, said in ((6, "All answers were graded by rules"), (7, "Do not compare these scores yet")):
+        summary = free_summary(unscored)
+        page = free_html(summary)
+        assert said in re.findall(r'<p class="verdict[^>]*>.*?</p>', page)[0]
+        shown = re.findall(r"^\| [ab] \| explanation.*", text_of_page(page), re.M)
+        assert len(shown) == 2
+        printed = [line for line in grade_lines(summary) if "explanation" in line]
+        for row in (*shown, *printed):
+            assert ("coverage below 80 %" in row) == (unscored == 7)
+            assert " less " in row or len(re.findall(r"\d+\.\d %", row)) >= 2
+        assert sum(" less " in row for row in printed) == 1
+
+
+def test_kinds_and_topics_are_shown_and_names_are_escaped() -> None:
+    page = free_html(free_summary())
+    words = text_of_page(page)
+    for topic in ("heat", "<b>light</b>"):
+        for kind in GRADED:
+            assert all(f"| {topic} | {kind} | {model} |" in words for model in "ab")
+    assert "no nuggets 2" in words
+    assert "<b>light" not in page
+    assert "<script" not in page
+
+
+def test_a_judge_whom_nobody_checked_is_said_first() -> None:
+    for labels, said in (
+        ((), "Trust the scores with care"),
+        (tuple(labelled(40)), "The judge agrees with human labels"),
+    ):
+        page = free_html(summarise([], judged(40), labels) | {"left_out": {}})
+        assert said in re.findall(r'<p class="verdict[^>]*>.*?</p>', page)[0]
+
+
+DEMO = Path(__file__).parents[2] / "results" / "benign_demo"
+MODELS = ("smollm2-135m", "gemma3-270m")
+VIEWS = {"letter": "choices_only", "text": "choices_only_text"}
+RIGHT = {"letter": ("23.3 %", "25.8 %"), "text": ("31.9 %", "36.9 %")}
+
+
+def asked_by(modes: tuple[str, ...], screen: str, folder: Path) -> Run:
+    """The demo as if it had been asked in these modes only and screened in one of them, counting votes."""
+    shutil.copytree(DEMO, folder / "asked")
+    answers = folder / "asked" / "answers.parquet"
+    unasked = [view for mode, view in VIEWS.items() if mode not in modes]
+    table = pq.read_table(answers)
+    pq.write_table(table.filter(pc.invert(pc.is_in(table["view"], pc.cast(unasked, "string")))), answers)
+    rules = {
+        "screen.mode": screen, "screen.criterion": "1-of-2", "screen.force_letters": True, "explore": False,
+    }  # fmt: skip
+    return rejudge(renewed(folder / "asked", answers.name), rules, folder / "run")
+
+
+@pytest.mark.parametrize(("modes", "screen"), [(("text",), "text"), (("letter", "text"), "letter")])
+def test_choices_only_is_one_number_wherever_it_is_shown(
+    modes: tuple[str, ...], screen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releasing, "BUDGET", 1000.0)
+    run = asked_by(modes, screen, tmp_path)
+    found = {name: parts.all for name, parts in CHOICES_ONLY.read(run.summary).items()}
+    page = text_of_page((run.folder / "report.html").read_text())
+    lines = comparison_lines(compared([run.folder, run.folder], GUARD))
+    (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary)])
+    card = next(
+        p for p in export_dataset(run, tmp_path / "card", kept=True) if p.name == "README.md"
+    ).read_text()
+    told = rb.open(run.folder).summary
+    other = next(mode for mode in VIEWS if mode != screen)
+    for name, right, beside in zip(MODELS, RIGHT[screen], RIGHT[other], strict=True):
+        score = found[name]
+        assert score.value is not None
+        assert percent(score.value) == right
+        assert f"| Choices only | {name} [voter] | {right} " in page
+        assert (f"| Choices only, by {other} | {name} [voter] | {beside} " in page) == (other in modes)
+        assert any(f"{name}, choices only, all: {right} " in line for line in lines)
+        assert cleared[f"{name}: choices only, all items"] == rounded(score.value, 0.05)
+        assert re.search(rf"{re.escape(name)}, which voted, .*: {re.escape(right)} ", card)
+        assert told.loc[f"measures.model.choices_only.{name}.all", "value"] == score.value

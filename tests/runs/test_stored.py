@@ -13,10 +13,8 @@ import pytest
 
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
-from tests.support.cases import refuses
+from tests.support.cases import cases, refuses
 from tests.support.exported_run import renewed
-
-Change = Callable[[bytes], bytes]
 
 
 def edited(run: Run, to: Path, name: str, data: bytes) -> Path:
@@ -25,67 +23,42 @@ def edited(run: Run, to: Path, name: str, data: bytes) -> Path:
     return folder if name == "run.json" else renewed(folder, name).folder
 
 
-def first(**changes: object) -> Change:
+def first(data: bytes, changes: dict[str, object]) -> bytes:
     """Change cells of the first row of a JSON Lines file."""
-
-    def change(data: bytes) -> bytes:
-        line, _, rest = data.partition(b"\n")
-        return json.dumps(json.loads(line) | changes).encode() + b"\n" + rest
-
-    return change
+    line, _, rest = data.partition(b"\n")
+    return json.dumps(json.loads(line) | changes).encode() + b"\n" + rest
 
 
-def column(name: str, cell: object, kind: pa.DataType) -> Change:
-    def change(data: bytes) -> bytes:
-        table = pq.read_table(pa.BufferReader(data))
-        cells = pa.array([cell] * table.num_rows, kind)
-        table = table.set_column(table.column_names.index(name), name, cells)
-        pq.write_table(table, out := io.BytesIO())
-        return out.getvalue()
-
-    return change
+KINDS = {"int16": pa.int16(), "list<int16>": pa.list_(pa.int16()), "binary": pa.binary()}
 
 
-def cell(old: bytes, new: bytes) -> Change:
-    return lambda data: data.replace(old, new, 1)
+def column(data: bytes, name: str, cell: Any, kind: str) -> bytes:
+    """Put one value of a kind into a column of a Parquet file."""
+    table = pq.read_table(pa.BufferReader(data))
+    cells = pa.array([cell.encode("latin-1") if kind == "binary" else cell] * table.num_rows, KINDS[kind])
+    pq.write_table(table.set_column(table.column_names.index(name), name, cells), out := io.BytesIO())
+    return out.getvalue()
 
 
-JUDGE, EXPLAIN = ("judge", "RUN", "-o", "out"), ("explain", "RUN")
-LM_EVAL = ("export", "lm-eval", "RUN", "-o", "out", "--kept")
+EDITS: dict[str, Callable[..., bytes]] = {
+    "first": first,
+    "column": column,
+    "cut": lambda data, n: data[:n],
+    "swap": lambda data, old, new: data.replace(old.encode(), new.encode(), 1),
+    "text": lambda _, text: text.encode(),
+    "deep": lambda data, n: b"[" * n + data,
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "arguments"),
-    [
-        ("flagged.jsonl", first(choices=["a", None, "b"]), JUDGE),
-        ("kept.jsonl", first(stem=["a"]), JUDGE),
-        ("kept.jsonl", first(topic="\ud800"), (*JUDGE, "--criterion", "majority")),
-        ("kept.jsonl", first(more=1), JUDGE),
-        ("cloze.jsonl", lambda data: data[:40], LM_EVAL),
-        ("evidence.jsonl", lambda data: data[:30], EXPLAIN),
-        ("evidence.jsonl", lambda _: b"[]\n", EXPLAIN),
-        ("evidence.jsonl", first(cues=[{}]), EXPLAIN),
-        ("evidence.jsonl", first(pick=99), (*EXPLAIN, "i0")),
-        ("evidence.jsonl", first(p_key=float("nan")), ("agree", "RUN", "labels.csv")),
-        ("verdicts.csv", cell(b"kept", b"maybe"), EXPLAIN),
-        ("verdicts.csv", cell(b"item,topic", b"id,topic"), EXPLAIN),
-        ("verdicts.csv", cell(b"\ni1,", b"\ni0,"), ("compare", "RUN", "RUN")),
-        ("answers.parquet", column("pick", 9, pa.int16()), JUDGE),
-        ("answers.parquet", column("order", [0, 0], pa.list_(pa.int16())), JUDGE),
-        ("answers.parquet", column("model", b"\xff", pa.binary()), JUDGE),
-        ("run.json", lambda data: data.replace(b'"data": [', b'"date": ['), JUDGE),
-        ("run.json", lambda data: data.replace(b'"free": null', b'"free": "a"'), JUDGE),
-        ("run.json", lambda data: b"[" * 100_000 + data, JUDGE),
-        ("summary.json", lambda _: b"[]", ("check", "RUN")),
-    ],
-)
+@pytest.mark.parametrize(("name", "edit", "command"), cases("runs", "edited_files"))
 def test_an_edited_file_of_a_run_ends_with_one_line(
-    robustify, run: Run, tmp_path: Path, name: str, change: Change, arguments: tuple[str, ...]
+    robustify, run: Run, tmp_path: Path, name: str, edit: list[Any], command: str
 ) -> None:
     labels = (f"i{n},{'shortcut' if n % 3 else 'not'}\n" for n in range(30))
     (tmp_path / "labels.csv").write_text("".join(labels))
-    folder = edited(run, tmp_path / "run", name, change((run.folder / name).read_bytes()))
-    ended = robustify(*(folder if word == "RUN" else word for word in arguments))
+    kind, *how = edit
+    folder = edited(run, tmp_path / "run", name, EDITS[kind]((run.folder / name).read_bytes(), *how))
+    ended = robustify(*(folder if word == "RUN" else word for word in command.split()))
     assert (ended.code, ended.err.count("\n")) == (3, 1), ended.err
     assert name.partition(".")[0] in ended.err or "answer table" in ended.err
     assert "ball" not in ended.err
