@@ -18,7 +18,7 @@ from robustify.base.texts import (
 )
 from robustify.reading.loaders.rows import cell_label
 from robustify.restricted.ids import canonical
-from tests.support.cases import contents
+from tests.support.cases import cases, contents
 
 
 def test_the_invisible_characters_are_those_of_the_published_form_of_keyed_ids() -> None:
@@ -41,12 +41,8 @@ def test_each_purpose_has_its_form() -> None:
 
 
 def test_only_shared_blanks_are_taken_off() -> None:
-    assert undressed([" a", " b"]) == ("a", "b")
-    assert undressed([" a\n", "  b\n", " c\n"]) == ("a", " b", "c")
-    assert undressed([" a", "b"]) == (" a", "b")
-    assert undressed(["a ", " b ", " c"], cut=True) == ("a", "b", "c")
-    assert undressed(["a", " ", "b"]) == ("a", " ", "b")
-    assert undressed([]) == ()
+    for texts, cut, expected in cases("base", "undressed"):
+        assert undressed(texts, cut=cut) == tuple(expected)
     assert edges(" \ta b\u200b") == (" \t", "\u200b")
     assert edges(" \n") == (" \n", "")
     assert (bare(" \ta b\u200b"), bare(" \n")) == ("a b", " \n")

@@ -121,10 +121,10 @@ def items_of(b: Bench, *, topics: int = 4, cue: bool = False, seed: int = 0) -> 
     return out
 
 
-def own_rows(b: Bench, *, template: str = "d4-like-v1", voters: Sequence[str] | None = None) -> list[Answer]:
+def own_rows(b: Bench, *, voters: Sequence[str] | None = None) -> list[Answer]:
     """Letter rows, one an item, in the benchmark's own order."""
     return [
-        _row(Asked(item, "choices_only", name, orders.own(k), template, key), pick)
+        _row(Asked(item, "choices_only", name, orders.own(k), "d4-like-v1", key), pick)
         for name, item, k, key, pick in _each(b, voters)
     ]
 

@@ -26,16 +26,13 @@ WORDS = [
 ALSO = ("a", "b", "c", "d", "e", "f")
 
 
-def items_with(n: int, k: int = 4, *, longer: float = 0.5) -> list[Item]:
-    """Options of two to five random words. In a share of the items the key is the longest."""
+def items_with(n: int) -> list[Item]:
+    """Options of two to five random words. In half of the items the key is the longest."""
     draw, made = np.random.default_rng(0), []
     for at in range(n):
-        options = [" ".join([*draw.choice(WORDS, draw.integers(2, 6)), f"{at}{j}"]) for j in range(k)]
-        key = (
-            int(np.argmax([len(text) for text in options]))
-            if draw.random() < longer
-            else int(draw.integers(k))
-        )
+        options = [" ".join([*draw.choice(WORDS, draw.integers(2, 6)), f"{at}{j}"]) for j in range(4)]
+        longest = int(np.argmax([len(text) for text in options]))
+        key = longest if draw.random() < 0.5 else int(draw.integers(4))
         made.append(Item(f"i{at}", f"Question {at}?", tuple(options), key))
     return made
 
