@@ -15,7 +15,7 @@ from robustify.report.explorer import page as printed
 from robustify.runs.run import EXPLORER, Run
 from robustify.wings import GUARD
 from tests.browser.conftest import AXE, PHONE, Open
-from tests.report.test_dashboard import lab
+from tests.report.test_compare import lab
 
 PAGES = ("report.html", EXPLORER, f"{EXPLORER}#verdict=flagged&item=i5")
 SETTINGS: dict[str, dict[str, Any]] = {

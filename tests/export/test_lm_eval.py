@@ -32,16 +32,10 @@ from tests.support.exported_run import made_up
 from tools.tasks import BY_HAND, ROOT, TEMPLATES, write_demo_tasks, write_templates
 from tools.tasks import FOLDER as TASK_FOLDER
 
-KEPT = (
-    Item("r0", "  Which planet is nearest to the Sun? ", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
-    Item("r1", "How many legs has a spider?", ("six", "eight"), 1, "animals"),
-    Item("r2", "Which metal is liquid\nat room temperature?", ("iron", "gold", "mercury", "zinc", "lead"), 2, "matter"),
-)  # fmt: skip
-FLAGGED = (
-    Item("s0", "What is {{ 7 }} times 8? {% raw", ("54", "56", "63"), 1, "numbers"),
-    Item("s1", "Which bird cannot fly?", ("the 'ostrich'", 'a "sparrow"', "a {{ swift }}", "[a, list]"), 0, "animals"),
-)  # fmt: skip
-UNDECIDED = (Item("u0", "Which sea is salt?", ("the Dead Sea", "Lake Geneva", "7"), 0),)
+KEPT, FLAGGED, UNDECIDED = (
+    tuple(Item(name, stem, tuple(choices), key, topic) for name, stem, choices, key, topic in rows)
+    for rows in contents("export")["splits"].values()
+)
 SPLITS = {"kept": KEPT, "flagged": FLAGGED, "undecided": UNDECIDED, "cloze": (*KEPT, *FLAGGED)}
 VIEW_OF: dict[str, View] = {
     **dict.fromkeys(("all", "kept", "flagged"), "full"), "kept_choices_only": "choices_only", "cloze": "cloze",

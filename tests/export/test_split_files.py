@@ -15,24 +15,7 @@ from tests.support import restricted_set
 from tests.support.cases import contents, refuses
 from tests.support.command import invoked
 
-# The ids stand here without their mark: whole ones, outside a split, are refused by the gate.
-GOLDEN = """{
- "format": "robustify.hashed-split/1",
- "dataset": "mock-restricted",
- "dataset_version": "1",
- "split": "kept",
- "canon": "rbcanon-1",
- "key_id": "0123456789abcdef",
- "n": 5,
- "ids": [
-  "@bat355aei52cgrmwrcn4nziska",
-  "@dbgimsyacl4v4f6gb4ezshr2lu",
-  "@qkty4gnygxldw4d3oez6pqjkqu",
-  "@t6xtseesiwx2tfqdanwnvzezfu",
-  "@zfwrv5e6t43ta7xdw52dqw32ly"
- ]
-}
-""".replace("@", "rb1_")
+GOLDEN = contents("export")["split_golden"].replace("@", "rb1_")
 OTHER = b"another key of thirty-two bytes!"
 
 

@@ -23,7 +23,7 @@ from robustify.reading.reply_structures import require_packages
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD, wings
 from tests.support import files
-from tests.support.cases import cases, refuses
+from tests.support.cases import cases, contents, refuses
 from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import FakeScorer, finds
 from tests.support.openai_stub import stub
@@ -226,10 +226,7 @@ def test_a_block_that_cannot_be_met_is_refused(tmp_path: Path, block: str, code:
     assert not (tmp_path / "out" / "run.json").exists()
 
 
-LINE = {
-    "item_id": "q00", "model": "one", "kind": "numeric", "status": "scored", "score": 1.0, "judge": None,
-    "method": "deterministic", "flags": [],
-}  # fmt: skip
+LINE = contents("free")["grade_line"]
 
 
 @pytest.mark.parametrize(("field", "value"), [("score", 1.5), ("score", float("nan")), ("judge", {})])

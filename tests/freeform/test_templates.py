@@ -27,11 +27,7 @@ def test_documented_prompts_stand_word_for_word(template_id: str, values: Fields
     assert packs.prompt_sha256(render(template_id, **values)).startswith(digest)
 
 
-VALUES = {
-    "question": "Why?", "query": "Why?", "answer": "so", "passage": "so", "reference": "thus", "nuggets": ["a b", "c d"],
-    "num_nuggets": 2, "format_type": "json", "nonce": "0:i", "tolerance_percent": "5", "scale": "binary", "most": 12,
-    "known": ["a b", "c d"], "n": 2, "form": ["at most 9 characters"],
-}  # fmt: skip
+VALUES = contents("free")["template_values"]
 
 
 @pytest.mark.parametrize("template_id", sorted(t.id for t in every_template()))

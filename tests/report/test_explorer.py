@@ -21,6 +21,7 @@ from tests.report.explorer_islands import TRIES, hostile_island, large_island, r
 from tests.restricted.conftest import world
 from tests.restricted.world import MODELS, World
 from tests.support import restricted_set
+from tests.support.cases import contents
 
 __all__ = ["world"]
 
@@ -123,13 +124,7 @@ def test_the_gate_refuses_a_page_of_items_by_its_shape(run: Run) -> None:
     assert "RBG101" in rules_of((run.folder / EXPLORER).read_bytes())
 
 
-STAGES = (
-    ("run", "mock.yaml", "--set", "explore=true", "-o", "RUN"),
-    ("judge", "RUN", "--set", "explore=true"), ("judge", "RUN", "--set", "explore=true", "-o", "OUT"),
-    ("judge", "RUN", "--set", "sensitivity=public"), ("judge", "RUN", "--set", "adapter=null", "--set", "explore=true"),
-    ("report", "RUN"), ("explain", "RUN"), ("explain", "RUN", "--csv"), ("compare", "RUN", "RUN", "--html", "c.html"),
-    ("dashboard", "OUT", "-o", "d.html"), ("run", "mock.yaml", "--public", "-o", "RUN"),
-)  # fmt: skip
+STAGES = [line.split() for line in contents("report")["restricted_stages"]]
 
 
 def test_no_way_to_print_a_restricted_run_makes_an_explorer(world: World) -> None:

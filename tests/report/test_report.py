@@ -28,7 +28,7 @@ from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS
 from robustify.restricted.disclosure.released_page import write_released
 from tests.report.test_advice import edited, words_of
-from tests.support.cases import contents
+from tests.support.cases import cases, contents
 from tests.support.page_text import text_of_page
 from tests.support.released import released
 from tests.support.trees import complete
@@ -233,26 +233,12 @@ def test_a_table_leaves_out_rows_and_columns_without_values() -> None:
     assert table("t", ("", "X"), ()).rows == ()
 
 
-RULE = Score(value=-0.04, n=9, ties=3, chance=0.2, expected=0.25, p=0.1, p_holm=0.2)
-
-
-@pytest.mark.parametrize(
-    ("made", "shown"),
-    [
-        (cell(None), "\u2013"),
-        (cell(Quantity(n=0)), "no items"),
-        (cell(Quantity(value=0.25, n=1200, ci=(0.2, 0.3))), "25.0 % (n = 1,200, 20.0 to 30.0)"),
-        (cell(RULE, "points"), "\u22124.0 points (n = 9, p = 0.200 by Holm, chance 25.0 %, 3 ties)"),
-        (cell(Score(value=0.3, n=9, chance=0.25, significant=False, mde=0.1)),
-         "30.0 % (n = 9, chance 25.0 %, 80 % power at 10.0 points)"),
-        (p_cell(0.0004), "< 0.001"), (p_cell(0.04), "0.040"), (cell(7), "7"), (cell("7 %"), "7 %"),
-        (cell(11.7, "count"), "11.7"), (cell(-0.00001), "0.0 %"),
-        (cell(0.5, "number", "p = 0.040"), "0.500 (p = 0.040)"),
-    ],
-)  # fmt: skip
-def test_a_cell_says_what_its_number_rests_on(made: Cell, shown: str) -> None:
+@pytest.mark.parametrize(("content", "form", "shown"), cases("report", "cells"))
+def test_a_cell_says_what_its_number_rests_on(content: Any, form: list[str], shown: str) -> None:
+    made = cell(Score(**content) if isinstance(content, dict) else content, *form)
     assert made.exact == shown
     assert (made is ABSENT) == (shown == "\u2013")
+    assert [p_cell(p).exact for p in (0.0004, 0.04)] == ["< 0.001", "0.040"]
 
 
 def test_a_score_that_cannot_be_told_from_chance_is_marked_and_said() -> None:
