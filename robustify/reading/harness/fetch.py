@@ -9,11 +9,14 @@ import importlib.metadata
 import json
 import os
 import re
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 UNREACHABLE = {
     "ConnectionError", "OfflineModeIsEnabled", "DatasetNotFoundError", "LocalEntryNotFoundError", "ConnectError",
@@ -194,10 +197,23 @@ def _plain(value: object) -> object:
     return f"({type(value).__name__}, not shown)"
 
 
+def spare_retries() -> None:
+    """Make the libraries of the hub work offline if its address cannot be resolved, because each of them would try again
+    for several seconds. A proxy may resolve it."""
+    with suppress(ImportError):
+        constants: Any = importlib.import_module("huggingface_hub.constants")
+        try:
+            if not getproxies():
+                socket.getaddrinfo(urlsplit(constants.ENDPOINT).hostname, None)
+        except OSError:
+            os.environ["HF_HUB_OFFLINE"], constants.HF_HUB_OFFLINE = "1", True
+
+
 def main(job_file: str, rows_file: str, facts_file: str) -> None:
     """Load the set of a job, and write its rows and facts."""
     # Later versions of `datasets` have no such code.
     os.environ["HF_DATASETS_TRUST_REMOTE_CODE"] = "0"
+    spare_retries()
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
     facts: Facts = {"stage": "importing the harness"}
     try:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from robustify.reading.harness import fetch
 from tests.conftest import Ended
 from tests.reading.harness.made_tasks import docs, write_tasks
 from tests.support.cases import contents, fact
@@ -147,6 +148,21 @@ def test_a_set_that_is_nowhere_is_said_to_be_missing(tasks: Path, robustify: Cal
     ended = robustify("validate", "hf:made/missing")
     assert ended.code == 3
     assert "made/missing" in ended.err
+
+
+@needs_datasets
+@pytest.mark.parametrize(("host", "offline"), [("hub.invalid", True), ("localhost", False)])
+def test_libraries_work_offline_if_the_hub_has_no_address(
+    host: str, offline: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(fetch, "getproxies", dict)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    monkeypatch.setattr(constants, "ENDPOINT", f"https://{host}")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    fetch.spare_retries()
+    assert (constants.HF_HUB_OFFLINE, os.environ["HF_HUB_OFFLINE"]) == (offline, "01"[offline])
 
 
 @pytest.mark.parametrize(
