@@ -23,7 +23,7 @@ from robustify.cli.options import (
     reading,
     screening,
 )
-from robustify.cli.runs import close_run
+from robustify.cli.runs import close_run, coded
 from robustify.cli.terminal import print_lines, say, watcher
 
 if TYPE_CHECKING:
@@ -99,12 +99,13 @@ def import_(
         watch=watcher(),
     )
     summary = done.summary
-    for note in done.manifest["config"]["notes"]:
-        say(note)
+    notes = coded(done.manifest["config"]["notes"], done.manifest["import"]["note_codes"])
+    for note in notes:
+        say(note["text"])
     for path in unused:
         say(Notice(f"{path}: not used; to read it, name the file", code="unused-file"))
     tree = {"run": str(out), "signature": summary.signature, "import": done.manifest["import"]}
-    tree["unused"] = unused
+    tree |= {"unused": unused, "notes": notes}
     sources = done.manifest["config"].get("data") or ()
     # run.json has no folders.
     placed = [

@@ -103,12 +103,20 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     done = steps.robustify(
         settings, folder, cache, plugged, watcher(given["progress"]), tell, force=given["force"]
     )
-    for note in done.manifest["data"].get("notes", ()):
-        say(note)
+    data = done.manifest["data"]
+    notes = coded(data.get("notes", ()), data.get("note_codes", ()))
+    for note in notes:
+        say(note["text"])
     tree = _released(done).model_dump(mode="json") if done.restricted else done.summary.tree()
-    tree = {"run": str(folder), "signature": tree["signature"], "summary": tree}
+    tree = {"run": str(folder), "signature": tree["signature"], "notes": notes, "summary": tree}
     sources = settings.model_dump(mode="json")["data"]
     return close_run(done, tree, strict=given["strict"], sources=sources)
+
+
+def coded(notes: Sequence[str], codes: Sequence[str]) -> list[dict[str, str]]:
+    """Return notes of `run.json` with their codes, which older runs lack."""
+    padded = [*codes, *[""] * len(notes)]
+    return [{"code": code, "text": text} for text, code in zip(notes, padded, strict=False)]
 
 
 def _released(run: "Run") -> "Released":

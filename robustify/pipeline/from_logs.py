@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import cache_folder
 from robustify.base.settings_files import run_name, with_path
 from robustify.items.answers import Answers
@@ -127,31 +127,37 @@ def _config(
         (_SCREENS[view] for view, models in models_of.items() if models), "letter"
     )
     voters = next((list(dict.fromkeys(models_of[v])) for v, kind in _SCREENS.items() if kind == mode), [])
-    notes: dict[str, list[str]] = {}
-    for log in logs:
-        for note in log.notes:
-            notes.setdefault(note, []).append(log.file)
     tree: dict[str, Any] = {
         "sensitivity": "public",
         "data": data or [{"path": log.file} for log in logs],
         "screen": {"mode": mode, "voters": voters},
         "notes": [
-            *(f"{join_few(files)}: {note}" for note, files in notes.items()),
-            *gathered.notes,
+            *_log_notes(logs, gathered),
             *[_unscreened(settings["hidden"], mode, has_texts=gathered.items is not None)] * (not voters),
         ],
     }
     return parse(overridden(tree, settings), "import")
 
 
-def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> str:
+def _log_notes(logs: Sequence[Log], gathered: Gathered) -> list[Notice]:
+    """Return each note on the logs once, with their names, and those on all logs together."""
+    notes: dict[Notice, list[str]] = {}
+    for log in logs:
+        for note in log.notes:
+            notes.setdefault(note, []).append(log.file)
+    named = (Notice(f"{join_few(files)}: {note}", code=note.code) for note, files in notes.items())
+    return [*named, *gathered.notes]
+
+
+def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> Notice:
     """Return a note on what logs without voters' answers lack, and on how to get it."""
     view = next(view for view, kind in _SCREENS.items() if kind == mode)
     lacking = "only rules and probes of the options look for keys" if has_texts else "there are no flags"
-    return (
+    return Notice(
         f"no log has answers without the {hidden} (view {view}), so {lacking}. Ask a model that way (lm-eval: "
         "`export lm-eval` writes such a task; Inspect: `--solver robustify/choices_only`), and import its log, too, "
-        f"as {view}:FILE"
+        f"as {view}:FILE",
+        code="no-voters-in-logs",
     )
 
 
@@ -180,6 +186,8 @@ def _run_input(config: Config, logs: Sequence[Log], gathered: Gathered, bench: L
             "left_out": gathered.left_out,
         },
         "logs": [_origin(log, gathered) for log in logs],
+        "note_codes": [note.code for note in _log_notes(logs, gathered)]
+        + ["no-voters-in-logs"] * (not config.screen.voters),
     }
     n_items, n_aside, defects = (
         len(gathered.topics),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from robustify import __version__
+from robustify.base.errors import notice_code
 from robustify.base.settings_files import with_path
 from robustify.items.views import View, template
 from robustify.judging.screen.screen_rules import criterion_words
@@ -26,7 +27,7 @@ def data_tree(
     """Return the `data` object of run.json, with which a run can be judged again without the benchmark file.
     It has the layout, digest, counts, defects by line, notes, and items found in text files."""
     return {
-        **({"notes": list(notes)} if notes else {}),
+        **({"notes": list(notes), "note_codes": [*map(notice_code, notes)]} if notes else {}),
         "layout": bench.layout,
         **(
             {"origins": origins}

@@ -75,7 +75,7 @@ _ROWS: dict[str, Any] = {
     "quarantined": (list[dict[str, Any]], ...),
     "defects": (list[_Defect], ...),
     "lines": (list[_Span], []),
-    "notes": (list[str], []),
+    **dict.fromkeys(("notes", "note_codes"), (list[str], [])),
 }
 _NAME: dict[str, Any] = {"name": (str, ...)}
 _ORIGIN: dict[str, Any] = {"from": (str | None, ...), "left_out": (int, ...)}

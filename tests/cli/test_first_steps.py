@@ -89,9 +89,12 @@ def test_a_file_of_items_says_in_one_line_what_to_do(robustify, cooking: Path) -
 
 
 def test_a_public_file_is_audited_without_config_or_model(robustify, cooking: Path) -> None:
+    head, *rows = cooking.read_text().split("\n")
+    cooking.write_text("\n".join([head, *rows[:3], "," * head.count(","), *rows[3:]]))
     ended = robustify("cooking.csv", "--public", "--json")
     assert ended.code in DONE, ended.err
     tree = json.loads(ended.out)
+    assert [note["code"] for note in tree["notes"]] == ["blank-rows"]
     assert tree["run"] == "results/cooking"
     assert tree["summary"]["splits"]["all"] == N
     assert Path("results/cooking/report.html").is_file()

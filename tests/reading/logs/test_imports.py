@@ -358,7 +358,10 @@ def test_import_prints_one_object_on_stdout_and_its_assumptions_on_stderr(
     assert code == 0
     assert told["import"]["items"] == {"from": "data", "n": 8, "left_out": 0}
     assert set(told["summary"]["models"]) == set(PICKS)
-    assert "--view" in err
+    codes = [note["code"] for note in told["notes"]]
+    assert "assumed-view" in codes
+    assert all(codes)
+    assert all(note["text"] in err for note in told["notes"])
 
 
 def test_a_log_may_be_written_with_its_model_and_its_view(robustify, logs: list[LogPath]) -> None:
