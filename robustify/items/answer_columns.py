@@ -23,6 +23,8 @@ PACKED = ("correct", *LENGTHS, "error")
 """Columns of a file that stay compressed until they are used, because a screen by letter uses none of them."""
 ROTATION = "rotation"
 """Column that `Answers` adds to tables without it, such as older files."""
+BYTES = frozenset(("key", "pick", "tie", ROTATION))
+"""Columns of a file that take one byte for each row in memory, because items have at most 26 options."""
 OPTIONAL = pa.schema({ROTATION: pa.int16(), "draws": pa.int16(), "at_most": pa.float64()})
 """Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
 
@@ -65,6 +67,24 @@ def _odd_values(table: pa.Table) -> Notice | None:
         valid[name] = ((length <= 0) | (length == k)).all()
     wrong = (f"column {name} has an impossible value" for name, all_ in valid.items() if not all_)
     return next((Notice(text, code="impossible-answer") for text in wrong), None)
+
+
+def in_bytes(table: pa.Table) -> pa.Table:
+    """Return the table with one byte for each value of `BYTES`."""
+    return table.cast(pa.schema([f.with_type(pa.int8()) if f.name in BYTES else f for f in table.schema]))
+
+
+def packed_table(table: pa.Table) -> pa.Buffer:
+    """Return a table as compressed bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+        file.write_table(table)
+    return sink.getvalue()
+
+
+def unpacked_table(packed: pa.Buffer) -> pa.Table:
+    """Return the table of compressed bytes."""
+    return pa.ipc.open_file(packed).read_all()
 
 
 def ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:

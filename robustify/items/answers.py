@@ -24,13 +24,17 @@ from robustify.base.arrays import ROWS, Floats, Ints, tied_best
 from robustify.base.errors import DataError
 from robustify.items.answer_columns import (
     ASKING,
+    BYTES,
     OPTIONAL,
     PACKED,
     ROTATION,
     SCHEMA,
     as_answer_table,
+    in_bytes,
     ints,
+    packed_table,
     padded,
+    unpacked_table,
 )
 
 
@@ -260,8 +264,8 @@ class Answers:
                         continue
                     for asking, own in _runs(part, sum(map(len, parts))).items():
                         runs[asking] = np.concatenate([runs.get(asking, own[:0]), own])
-                    packed.append(_pack(part.select(PACKED)))
-                    parts.append(part.drop_columns([*ASKING, *PACKED]))
+                    packed.append(packed_table(part.select(PACKED)))
+                    parts.append(in_bytes(part.drop_columns([*ASKING, *PACKED])))
         except (pa.ArrowInvalid, OSError) as error:
             raise DataError(
                 f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again.",
@@ -306,10 +310,9 @@ class Answers:
         kind_of_row, start = pa.array(np.repeat(kind, np.diff(runs[order])[:, 0])), 0
         words = dict(zip(ASKING, zip(*self._runs, strict=True), strict=False))
         for packed in self._packed:
-            unpacked = _unpacked(packed)
-            part = self._table.slice(start, len(unpacked))
+            part = self._table.slice(start, len(unpacked := unpacked_table(packed)))
             which = kind_of_row.slice(start, len(unpacked))
-            columns = {name: part[name] for name in part.column_names}
+            columns = {n: part[n].cast(pa.int16()) if n in BYTES else part[n] for n in part.column_names}
             columns |= dict(zip(PACKED, unpacked, strict=True))
             columns |= {name: pa.array(words.get(name, ()), pa.string()).take(which) for name in ASKING}
             columns["item"] = part["item"].cast(pa.string())
@@ -319,7 +322,7 @@ class Answers:
     def column(self, name: str) -> pa.ChunkedArray | None:
         """Return a column of the table, or None if it is an optional column that the table lacks."""
         if name in PACKED and name not in self._table.column_names:
-            unpacked = pa.concat_tables(_unpacked(packed).select([name]) for packed in self._packed)
+            unpacked = pa.concat_tables(unpacked_table(packed).select([name]) for packed in self._packed)
             self._table = self._table.append_column(name, unpacked[name])
         return self._table[name] if name in self._table.column_names else None
 
@@ -330,7 +333,8 @@ class Answers:
 
     @cached_property
     def _encoded(self) -> pa.DictionaryArray:
-        return self._table["item"].dictionary_encode().combine_chunks()
+        items = self._table["item"].dictionary_encode()
+        return items.chunk(0) if items.num_chunks == 1 else items.combine_chunks()
 
     @cached_property
     def item_of(self) -> Ints:
@@ -370,17 +374,6 @@ def _runs(table: pa.Table, start: int = 0) -> _Runs:
         view, model, template = (table[name][int(first[kinds[kind]])].as_py() for name in ASKING)
         out[view, model, template] = parts[kind]
     return out
-
-
-def _pack(table: pa.Table) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
-        file.write_table(table)
-    return sink.getvalue()
-
-
-def _unpacked(packed: pa.Buffer) -> pa.Table:
-    return pa.ipc.open_file(packed).read_all()
 
 
 def _rotations(block: Block) -> Ints:

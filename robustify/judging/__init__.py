@@ -47,6 +47,7 @@ def judge(
     ctx = context(answers, facts, rules, items)  # votes -> verdicts
     # The audit takes the most memory, so it comes before what the other parts keep.
     audit = residual(ctx) if ctx.screen.was_done else None
+    ctx.screen.ranker.forget_answers()
     numbers = run_numbers(ctx, audit)
     summary = with_state(numbers.summary, rules, ctx.screen.voters)
     verdicts, excluded = ctx.screen.verdicts, ctx.cloze_excluded

@@ -99,6 +99,10 @@ class VoterPreferences:
         self.mask = np.arange(index.width) < index.k[:, None]
         self._read: dict[tuple[str, str, str, TextNorm], _Preferences] = {}
 
+    def forget(self) -> None:
+        """Release the answers that were read."""
+        self._read.clear()
+
     def mean(self, rules: ScreenRules) -> MeanPreferences:
         """Return the mean preferences of the voters that the rules select. A missing answer has none, so that an item with
         few answers ranks lower."""

@@ -165,6 +165,10 @@ class Ranker:
             unpaired=self._unpaired,
         )
 
+    def forget_answers(self) -> None:
+        """Release what was read of the answers. Another ranking reads it again."""
+        self._preferences.forget()
+
     def contributions(self, rules: ScreenRules) -> tuple[dict[str, Floats], dict[str, Floats]]:
         """Return the centered contribution of each part and surface feature to the logits of a ranking (n, K)."""
         return self._fitted(self._preferences.mean(rules), self._folds)[1:]

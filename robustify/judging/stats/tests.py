@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from robustify.base.arrays import Floats, Ints
+from robustify.base.arrays import Floats, Ints, by_rows
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, NORMAL, Interval, clusters, group_sums, wilson
 
 LEVEL = 0.05
@@ -213,8 +213,11 @@ def independent_draws(step: Ints, p: Floats, groups: Ints | None = None) -> list
     whose keys are one draw, this is exact. For other items with these probabilities, no dependence gives a sum that varies
     more (comonotonicity; Dhaene et al. 2002), so that its tail is conservative.
     """
-    chances, chance_index = np.unique(p, return_inverse=True)
-    codes, code = np.unique(step.astype(np.int64) * len(chances) + chance_index, return_inverse=True)
+    # An inverse of `np.unique` takes twice the memory.
+    chances = np.unique(p)
+    code = step.astype(np.int64) * len(chances) + np.searchsorted(chances, p)
+    codes = np.unique(code)
+    code = np.searchsorted(codes, code)
     if groups is None:
         counts = np.bincount(code, minlength=len(codes)).tolist()
         kinds = zip(
@@ -274,9 +277,11 @@ def _binomial(n: int, q: float) -> tuple[int, Floats]:
         return n, np.ones(1)
     from scipy.special import gammaln  # loaded only when needed
 
-    x = np.arange(n + 1, dtype=np.float64)
-    log = gammaln(n + 1) - gammaln(x + 1) - gammaln(n - x + 1) + x * math.log(q) + (n - x) * math.log1p(-q)
-    return _trimmed(0, np.asarray(np.exp(log), dtype=np.float64))
+    def mass(x: Floats) -> Floats:
+        ways = gammaln(n + 1) - gammaln(x + 1) - gammaln(n - x + 1)
+        return np.asarray(np.exp(ways + x * math.log(q) + (n - x) * math.log1p(-q)), dtype=np.float64)
+
+    return _trimmed(0, by_rows(mass, np.arange(n + 1, dtype=np.float64)))
 
 
 def _trimmed(start: int, mass: Floats) -> tuple[int, Floats]:
