@@ -276,6 +276,8 @@ def _write_converted(file: Path, folder: Path) -> None:
 
     # transformers parses the file for the config, the weights, and the tokenizer. Once is enough.
     gguf.GGUFReader = remembered(Reader)
+    # It makes the same map of names again for each module of the model.
+    gguf.get_tensor_name_map = remembered(gguf.get_tensor_name_map)
     options: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True, "trust_remote_code": False}
     AutoModelForCausalLM.from_pretrained(
         file.parent, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True), **options
