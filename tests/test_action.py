@@ -72,16 +72,8 @@ def test_no_input_is_put_into_a_script_and_every_action_is_pinned() -> None:
 def test_nothing_of_the_checked_out_branch_runs(tmp_path: Path, name: str) -> None:
     place = benchmark(tmp_path)
     replaced = (
-        "pip",
-        "robustify",
-        "json",
-        "yaml",
-        "pydantic",
-        "numpy",
-        "sitecustomize",
-        "usercustomize",
-        "os",
-    )
+        "pip", "robustify", "json", "yaml", "pydantic", "numpy", "sitecustomize", "usercustomize", "os",
+    )  # fmt: skip
     for module in replaced:
         (place / module).mkdir()
         for file in (f"{module}/__init__.py", f"{module}/__main__.py", f"{module}.py"):

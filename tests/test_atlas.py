@@ -227,12 +227,8 @@ def test_the_table_says_of_each_set_what_gives_most_and_what_to_do(
     part = {"value": 0.5, "n": 60, "ci": [0.4, 0.6], "chance": 0.25}
     cue = {"key": "is the shortest option", "keys": 40, "n": 60, "expected": 15.0}
     probes = {"comparing": {"all": part, "source": {"a": part}, "topic": {"t <b>": part}}}
-    whole = {
-        "worth": {"best": "comparing"},
-        "probes": probes,
-        "cues": {"all": [cue]},
-        "ranking": {"flagged": 7},
-    }
+    ranking, worth = {"flagged": 7}, {"best": "comparing"}
+    whole = {"worth": worth, "probes": probes, "cues": {"all": [cue]}, "ranking": ranking}
     (tmp_path / "mmlu_pro.json").write_text(json.dumps(whole))
     table.write_table(tmp_path)
     rows = json.loads((tmp_path / "atlas.json").read_text())["sets"]

@@ -123,11 +123,8 @@ def test_lm_eval_gets_the_items_of_the_split_and_leaves_no_copy(
     loaded = manager.load_task_or_group(["mock_kept", "mock_all", "mock_cloze"])
     stems = {record["question"] for record in restricted_set.items()}
     sizes = {s: len(read_split(run / "splits" / f"{s}.json").ids) for s in ("kept", "flagged")}
-    expected = {
-        "mock_kept": sizes["kept"],
-        "mock_all": sizes["kept"] + sizes["flagged"],
-        "mock_cloze": sizes["kept"] + sizes["flagged"],
-    }
+    every = sizes["kept"] + sizes["flagged"]
+    expected = {"mock_kept": sizes["kept"], "mock_all": every, "mock_cloze": every}
     for name, n in expected.items():
         docs = list(loaded[name].test_docs())
         assert len(docs) == n

@@ -132,11 +132,8 @@ def test_answers_that_fit_no_item_or_are_given_twice_are_refused() -> None:
 
 DEMO = str(ROOT / "configs" / "data" / "benign_demo.jsonl")
 REAL = (
-    DEMO,
-    "arc/ARC-Challenge-Test.jsonl",
-    "openbookqa/openbook_qa.jsonl",
-    "mmlu/elementary_mathematics_test.csv",
-)
+    DEMO, "arc/ARC-Challenge-Test.jsonl", "openbookqa/openbook_qa.jsonl", "mmlu/elementary_mathematics_test.csv",
+)  # fmt: skip
 
 
 def by_rules(path: Path) -> tuple[int, int]:

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from robustify.base.errors import ResourceError, UsageError
-from robustify.cli import cli
 from robustify.items.item import Item
 from robustify.judging import measures
 from robustify.judging.baselines.near_duplicates import numbered_groups
@@ -335,12 +333,8 @@ def test_every_run_is_a_row_the_latest_first_and_leads_to_its_report(folder: Pat
     page = dashboard_html(folder, folder / "dashboard.html", GUARD)
     dates = ["2027-01-15", "2026-03-04", "2026-02-03", "2026-01-02"]
     assert [row[3] for row in rows_of_table(page, "All runs")][::2] == dates
-    assert [row[5] for row in rows_of_table(page, "All runs")][::2] == [
-        "1-of-2",
-        "unanimous",
-        "majority",
-        "unanimous",
-    ]
+    rules = [row[5] for row in rows_of_table(page, "All runs")][::2]
+    assert rules == ["1-of-2", "unanimous", "majority", "unanimous"]
     links = set(re.findall(r'<th scope="row"[^>]*><span[^>]*><a href="([^"]+)"', page))
     assert len(links) == 4
     assert "left out" not in text_of_page(page)
@@ -375,10 +369,10 @@ def test_what_cannot_be_read_is_counted_and_named(folder: Path) -> None:
 
 
 def test_the_command_writes_the_page_and_refuses_what_holds_no_run(folder: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["dashboard", str(folder), "-o", str(tmp_path / "d.html")])
+    done = invoked("dashboard", folder, "-o", tmp_path / "d.html")
     assert done.stdout.strip() == str(tmp_path / "d.html")
     assert (tmp_path / "d.html").read_text().startswith("<!doctype html>")
     for wrong in (tmp_path, tmp_path / "none"):
-        assert isinstance(CliRunner().invoke(cli, ["dashboard", str(wrong)]).exception, UsageError)
-    nowhere = ["dashboard", str(folder), "-o", str(tmp_path / "no" / "d.html")]
-    assert isinstance(CliRunner().invoke(cli, nowhere).exception, ResourceError)
+        assert isinstance(invoked("dashboard", wrong).exception, UsageError)
+    nowhere = tmp_path / "no" / "d.html"
+    assert isinstance(invoked("dashboard", folder, "-o", nowhere).exception, ResourceError)
