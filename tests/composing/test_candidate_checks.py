@@ -64,21 +64,16 @@ def ratios(some: Sequence[Pool]) -> list[np.ndarray[Any, Any]]:
     return [np.array([one.ratio for one in pool.candidates]) for pool in some]
 
 
-CASES: dict[str, tuple[list[FakeScorer], list[tuple[int, str]]]] = {
-    "nobody doubts": ([knows()], []),
-    "one model prefers a candidate": ([knows("extra 5 1")], [(SECOND, "extra 5 1")]),
-    "two prefer the same": ([knows("extra 5 1"), FakeScorer(knows("extra 5 1").taste, "b")], [(SECOND, "extra 5 1")]),
-    "two prefer different ones": ([knows("extra 5 1"), knows("extra 5 2")], []),
-    "one does not": ([knows("extra 5 1"), knows()], []),
-    "a weak model has no voice": ([FakeScorer(finds("extra"), "weak"), knows()], []),
-    "weak models alone say nothing": ([FakeScorer(finds("extra"), "weak")], []),
-    "an own distractor is no exception": ([knows("wrong 5")], [(SECOND, "wrong 5")]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("scorers", "expected"), CASES.values(), ids=CASES)
-def test_a_second_key_is_what_every_voice_prefers(scorers: list[FakeScorer], expected: list[Any]) -> None:
-    assert doubted(checked(pools(), asked_of(scorers, pools()))[0]) == expected
+@pytest.mark.parametrize(
+    ("prefers", "expected"), (keys := contents("composing")["second_keys"]).values(), ids=keys
+)
+def test_a_second_key_is_what_every_voice_prefers(prefers: list[str], expected: list[Any]) -> None:
+    weak = FakeScorer(finds("extra"), "weak")
+    scorers = [
+        weak if text == "weak" else FakeScorer(knows(text).taste, f"model {n}")
+        for n, text in enumerate(prefers)
+    ]
+    assert [[*one] for one in doubted(checked(pools(), asked_of(scorers, pools()))[0])] == expected
 
 
 def test_a_voice_finds_the_key_in_most_items_beyond_luck() -> None:

@@ -18,15 +18,10 @@ from robustify.items.item import Item
 from robustify.models.asking import Asking, Planned, plan
 from robustify.runs.run import Run, write_items
 from tests.export.test_inspect import asked, needs_inspect
-from tests.export.test_lm_eval import LM_EVAL, needs_lm_eval
+from tests.export.test_lm_eval import FLAGGED, KEPT, LM_EVAL, needs_lm_eval
 from tests.support.command import invoked
 
-ITEMS = (
-    Item("p0", "Which planet is nearest to the Sun?", ("Venus", "Mercury", "Mars", "the Earth"), 1, "sky"),
-    Item("p1", "How many legs has a {{ spider }}?", ("six", "eight"), 1, "animals"),
-    Item("p2", "Which metal is liquid?", ("iron", "gold", "mercury", "zinc", "lead"), 2, "matter"),
-    Item("p3", "Which of these is empty?", ("a full jar", " ", "a lake"), 1, "matter"),
-)
+ITEMS = (*KEPT, *FLAGGED, Item("p3", "Which of these is empty?", ("a full jar", " ", "a lake"), 1, "matter"))
 
 
 @pytest.fixture

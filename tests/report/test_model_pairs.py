@@ -1,6 +1,5 @@
 """Two models on the same items, from logs or from a run: paired differences, in words, in tables, and as a page."""
 
-import csv
 import json
 import random
 from dataclasses import replace
@@ -18,24 +17,25 @@ from robustify.report.compare.model_pairs import ModelPair, model_pairs, pair_ta
 from tests.report.test_advice import numbers
 from tests.support.cases import cases
 from tests.support.exported_run import made_run
-from tests.support.fake_logs import boxes, jsonl, lm_eval_row, scores_for
+from tests.support.fake_logs import boxes, jsonl, lm_eval_row, scores_for, sheet
 
 N = 120
 
 
 def picks(path: Path, accuracy: float, *, seed: int = 0) -> list[float]:
     """Write a table of picks, half of whose luck is that of the item. Return the credits."""
-    rng, credits = random.Random(seed), []
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["item", "question", "A", "B", "C", "key", "pick"])
-        for i in range(N):
-            luck = random.Random(i).random() if i % 2 else rng.random()
-            credits.append(float(luck < accuracy))
-            key = i * 7 % 3
-            texts = [f"jar q{i} {name}" for name in ("red", "tin", "old")]
-            pick = "ABC"[(key + (luck >= accuracy)) % 3]
-            rows.writerow([f"q{i}", f"Which jar is q{i}?", *texts, "ABC"[key], pick])
+    draw, rows = random.Random(seed), []
+    credits = [float((random.Random(i) if i % 2 else draw).random() < accuracy) for i in range(N)]
+    for i, right in enumerate(credits):
+        key, texts = (
+            i * 7 % 3,
+            {mark: f"jar q{i} {name}" for mark, name in zip("ABC", ("red", "tin", "old"), strict=True)},
+        )
+        pick = "ABC"[(key + (not right)) % 3]
+        rows.append(
+            {"item": f"q{i}", "question": f"Which jar is q{i}?", **texts, "key": "ABC"[key], "pick": pick}
+        )
+    sheet(path, rows)
     return credits
 
 
