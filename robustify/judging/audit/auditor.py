@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints, by_rows
-from robustify.items.item import Item
+from robustify.items.item import Item, kept_for_last
 from robustify.items.scoring import credit
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS, centred
 from robustify.judging.baselines.near_duplicates import (
@@ -201,6 +201,12 @@ def _within_items(features: Floats, items: Ints, mask: Bools) -> Floats:
     return out
 
 
+@kept_for_last
+def _known_audits(items: Sequence[Item]) -> dict[tuple[object, ...], AuditRate | None]:
+    """Return an empty store of audits of the same items. If no item is flagged, the kept items are all items."""
+    return {}
+
+
 class FreshProbe:
     """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
 
@@ -216,16 +222,25 @@ class FreshProbe:
 
         The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
         """
+        if self.items is None:
+            return None
+        known, outcome = _known_audits(self.items), (kept.mask, kept.key, kept.k, kept.would)
+        mark = (self.settings, *(values.tobytes() for values in outcome))
+        if mark not in known:
+            known[mark] = self._fitted(self.items, kept)
+        return known[mark]
+
+    def _fitted(self, items: Sequence[Item], kept: Kept) -> AuditRate | None:
         usable = np.flatnonzero(self.first(kept) & (kept.open.sum(axis=1) > 1))
-        if self.items is None or len(usable) < FEWEST_ITEMS:
+        if len(usable) < FEWEST_ITEMS:
             return None
         index = np.flatnonzero(kept.mask)[usable]
-        content = content_hashes(self.items)[index]
-        fold = balanced_folds(fold_groups(self.items)[index], content, FOLDS, self.settings.seed)
+        content = content_hashes(items)[index]
+        fold = balanced_folds(fold_groups(items)[index], content, FOLDS, self.settings.seed)
         order = np.lexsort((content, fold))
         rows = usable[order]
         mask = kept.open[rows]
-        features = _within_items(READERS["probe"].features(self.items, None), index[order], mask)
+        features = _within_items(READERS["probe"].features(items, None), index[order], mask)
         fits = RidgeFits(features, mask.sum(axis=1), fold[order], self.settings.seed)
         key = (mask & (np.arange(mask.shape[1]) < kept.key[rows][:, None])).sum(axis=1)
         hits, by_chance = int(fits.hits(key[:, None]).sum()), fits.hits_by_chance(self.settings.refits)
