@@ -220,8 +220,10 @@ def _bags(items: Sequence[Item]) -> list[frozenset[str]]:
     sets = (frozenset(word for choice in item.choices for word in words_of(choice)) for item in items)
     bags = [words or frozenset(map(folded, item.choices)) for words, item in zip(sets, items, strict=True)]
     count, format_count = Counter(bags), max(FORMAT_ITEMS, FORMAT_SHARE * len(items))
-    full_texts = (frozenset([_content(item)]) for item in items)
-    return [text if count[bag] >= format_count else bag for bag, text in zip(bags, full_texts, strict=True)]
+    return [
+        frozenset([_content(item)]) if count[bag] >= format_count else bag
+        for bag, item in zip(bags, items, strict=True)
+    ]
 
 
 def _content(item: Item) -> str:

@@ -91,11 +91,14 @@ def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
     ones = np.ones(by_option.nnz, dtype=np.float32)
     weights = csr_array((ones, by_option.indices, ends), shape=(len(items), by_option.shape[1]))
     weights.sum_duplicates()
-    sharing = np.bincount(weights.indices, minlength=weights.shape[1])
+    # `np.bincount` and arithmetic in doubles copy their input, so both see a block at a time.
+    blocks = [slice(start, start + ROWS) for start in range(0, weights.nnz, ROWS)]
+    sharing = np.zeros(weights.shape[1], dtype=np.int64)
+    for part in blocks:
+        np.add.at(sharing, weights.indices[part], 1)
     idf = np.log((1 + len(items)) / (1 + sharing)) + 1
     idf[(sharing < FEWEST_SHARING) | (sharing > MOST_SHARING)] = 0
-    for start in range(0, len(weights.data), ROWS):
-        part = slice(start, start + ROWS)
+    for part in blocks:
         weights.data[part] = (1 + np.log(weights.data[part])) * idf[weights.indices[part]]
     weights.eliminate_zeros()
     length = np.sqrt(_with_data(weights, weights.data**2).sum(axis=1))
