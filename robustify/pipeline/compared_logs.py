@@ -26,29 +26,36 @@ def runs_of_logs(
     files. `options` are as in `import_logs`. Raise `UsageError` if no task has two models, and as `import_logs`."""
     with watch("reading the logs", 0):
         opened = [_opened(file, options) for log in logs for file in logs_in(log)]
-    files, heads = [file for file, _ in opened], [head for _, head in opened]
-    tasks = dict.fromkeys(task for task, _ in heads)
-    runs = []
-    for number, task in enumerate(tasks, start=1):
-        of_task = [(file, models) for file, (own, models) in zip(files, heads, strict=True) if own == task]
-        named = _distinguished(of_task)
-        if len({model for file, models in named for model in ([file.model] if file.model else models)}) > 1:
-            paths = [file for file, _ in named]
-            runs.append(
-                import_logs(
-                    paths,
-                    place / str(number),
-                    guard,
-                    options=options,
-                    overrides={"name": task or None},
-                    watch=watch,
-                )
-            )
-    if not runs:
+    read = [(file, *head) for file, head in opened if head is not None]
+    by_task = [
+        _distinguished([log[::2] for log in read if log[1] == task])
+        for task in dict.fromkeys(task for _, task, _ in read)
+    ]
+    several = [named for named in by_task if _n_models(named) > 1]
+    if not several and all(file.model for file, _ in opened):
+        # The user names the models, so tasks of other names may have the same items.
+        several = [named for named in [_distinguished([log[::2] for log in read])] if _n_models(named) > 1]
+    if not several:
         raise UsageError(
-            f"{len(files)} logs have no two models of one task; expected answers of two models to the same items. Name "
+            f"{len(opened)} logs have no two models of one task; expected answers of two models to the same items. Name "
             "models with MODEL=FILE.",
             code="one-model-of-a-task",
+        )
+    tasks = {file.path: task for file, task, _ in read}
+    unread = [file for file, head in opened if head is None]
+    runs = []
+    for number, named in enumerate(several, start=1):
+        paths = [file for file, _ in named]
+        of_logs = {tasks[path.path] for path in paths}
+        runs.append(
+            import_logs(
+                [*paths, *unread] if number == 1 else paths,
+                place / str(number),
+                guard,
+                options=options,
+                overrides={"name": of_logs.pop() or None if len(of_logs) == 1 else None},
+                watch=watch,
+            )
         )
     return tuple(runs)
 
@@ -61,18 +68,26 @@ def notes_of(run: Run) -> Sequence[str]:
 
 
 _Models = frozenset[tuple[str, str]]
+_Named = list[tuple[LogPath, list[str]]]
 
 
-def _opened(file: LogPath, options: LogOptions) -> tuple[LogPath, tuple[str, _Models]]:
-    """Return a log with its task and models. A log that names no model gets the name of its file."""
+def _n_models(named: _Named) -> int:
+    return len({model for file, models in named for model in ([file.model] if file.model else models)})
+
+
+def _opened(file: LogPath, options: LogOptions) -> tuple[LogPath, tuple[str, _Models] | None]:
+    """Return a log with its task and models, or None for them if it is one of a folder that cannot be read. A log that
+    names no model gets the name of its file."""
     try:
         return file, _head(read_log(file.path, replace(options, model=file.model, view=file.view)))
     except DataError:
-        if file.model is not None:
+        if file.model is not None and not file.in_folder:
             raise
         named = replace(file, model=file.path.stem)
         with contextlib.suppress(DataError):
             return named, _head(read_log(named.path, replace(options, model=named.model, view=named.view)))
+        if file.in_folder:
+            return file, None
         raise
 
 
@@ -84,7 +99,7 @@ def _head(log: Log) -> tuple[str, _Models]:
 
 def _distinguished(
     logs: Sequence[tuple[LogPath, _Models]],
-) -> list[tuple[LogPath, list[str]]]:
+) -> _Named:
     """Name the model of each log after its file if another log asked a model of this name under the same view."""
     n_logs = Counter(model_view for _, models in logs for model_view in models)
     named = []

@@ -92,6 +92,12 @@ def test_models_of_one_name_are_named_after_their_files_and_holm_covers_all_task
     shown = robustify("compare", "after=logs/after", "before=logs/before").out.splitlines()
     assert len(shown) == 2
     assert all("80 % power" in line for line in shown)
+    other = tmp_path / "samples_uno.jsonl"
+    [before], [after] = ([*(tmp_path / "logs" / name).glob("samples_one_*")] for name in ("before", "after"))
+    other.write_text(after.read_text())
+    assert robustify("compare", before, other).code == 2
+    [pair] = json.loads(robustify("compare", f"a={before}", f"b={other}", "--json").out)["pairs"]
+    assert pair["changed"] is False
 
 
 def test_differences_of_runs_and_of_models_of_a_run_are_tables(robustify, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from robustify.base.errors import DataError, RobustifyError, UsageError
+from robustify.base.errors import DataError, Notice, RobustifyError, UsageError
 from robustify.base.files import sha256
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
@@ -30,11 +30,12 @@ READERS: dict[str, LogReader] = {
 
 @dataclass(frozen=True, slots=True)
 class LogPath:
-    """Log argument of a command line: `[MODEL=][VIEW:]PATH`."""
+    """Log argument of a command line: `[MODEL=][VIEW:]PATH`, or a log `in_folder` of such an argument."""
 
     path: Path
     model: str | None = None
     view: View | None = None
+    in_folder: bool = False
 
 
 def parse_log_path(text: str) -> LogPath:
@@ -92,7 +93,9 @@ def logs_in(log: LogPath) -> list[LogPath]:
     """Return the logs in a folder, as lm-eval, Inspect, or lighteval writes them, or a single log itself."""
     files = _files_in(log)
     for patterns in _IN_FOLDERS:
-        if some := [replace(log, path=path) for path in files if any(map(path.match, patterns))]:
+        if some := [
+            replace(log, path=path, in_folder=True) for path in files if any(map(path.match, patterns))
+        ]:
             return some
     return [log]
 
@@ -117,15 +120,24 @@ def _files_in(log: LogPath) -> list[Path]:
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
     twice, missing, or a folder, or an option contradicts it, and `DataError` if a file is not a log or has unreadable rows,
-    all of which are listed, unless they are skipped."""
+    all of which are listed, unless they are skipped. Of the logs in a folder, those that cannot be read are only notes."""
     paths, names = Counter(log.path.resolve() for log in logs), Counter(log.path.name for log in logs)
-    before, read = ShownBefore(), list[Log]()
+    before, read, unread = ShownBefore(), list[Log](), list[DataError]()
     for number, log in enumerate(logs, start=1):
         if paths[log.path.resolve()] > 1:
             raise UsageError(f"{log.path} is listed twice. List each log only once.", code="repeated-log")
         own = replace(options, model=log.model or options.model, view=log.view or options.view)
         file = log.path.name if names[log.path.name] == 1 else f"{number}/{log.path.name}"
-        read.append(replace(read_log(log.path, own, before), file=file))
+        try:
+            read.append(replace(read_log(log.path, own, before), file=file))
+        except DataError as error:
+            if not log.in_folder:
+                raise
+            unread.append(error)
+    if unread and not read:
+        raise unread[0]
+    notes = [Notice(f"another log was not used: {fault.reason}", code="unread-log") for fault in unread]
+    read[:1] = [replace(log, notes=(*log.notes, *notes)) for log in read[:1]]
     strange = sorted(set(options.columns) - set(FieldMap.model_fields))
     if strange and all(log.kind != pick_tables.READER.kind for log in read):
         raise UsageError(

@@ -500,3 +500,8 @@ def test_a_folder_gives_its_logs_and_not_what_stands_beside_them(tmp_path: Path,
     assert [one["file"] for one in open_run(tmp_path / "out", GUARD).manifest["import"]["logs"]] == [
         f"{at}/{path.name}" for at, path in enumerate(logs, start=1)
     ]
+    (logs[0].parent / "samples_zother.jsonl").write_text('{"a": 1, "b": 2}\n')
+    again = invoked("import", tmp_path / "logs", "-o", tmp_path / "again", "-q")
+    assert again.return_value in (0, 7)
+    notes = open_run(tmp_path / "again", GUARD).manifest["import"]["note_codes"]
+    assert "unread-log" in notes
