@@ -10,8 +10,8 @@ import numpy as np
 
 from robustify.base.arrays import Ints
 from robustify.items.item import Item
-from robustify.items.views import Request, View
-from robustify.models.asking import Asking, plan
+from robustify.items.views import Asking, Request, View
+from robustify.models.asking import plan
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support import shared_data

@@ -21,8 +21,8 @@ from robustify.base.files import cache_folder
 from robustify.items.answers import Answer
 from robustify.judging.readers.reader_rows import ProbeSettings, encoded, meaning
 from robustify.judging.stats.tests import LEVEL
-from robustify.models import downloads
 from robustify.models.engines.local.model import sentence_vectors
+from robustify.models.folder import encoder
 from robustify.models.names import ENCODER
 
 SETS = Path(__file__).parent / "atlas" / "sets.yaml"
@@ -59,7 +59,7 @@ def row(name: str, data: str | list[str], folder: Path, seeds: int) -> Tree:
 
 def rows(seeds: int) -> Iterator[Tree]:
     """Yield a row for each set whose files are here. Raise `SystemExit` if the encoder is missing."""
-    folder = downloads.encoder(cache_folder())
+    folder = encoder(cache_folder())
     if folder is None:
         raise SystemExit("The encoder is not installed. Run `robustify models pull minilm-l6-v2`.")
     torch.set_num_threads(1)

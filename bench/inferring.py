@@ -17,8 +17,9 @@ from bench.results import RESULTS, Tree
 from robustify.base.arrays import Bools, Floats
 from robustify.base.files import cache_folder, write_json
 from robustify.judging.audit.people import auroc
-from robustify.judging.readers.reader_rows import LEAST_LIKENESS, likeness_by_words
+from robustify.judging.readers.reader_rows import LEAST_LIKENESS
 from robustify.judging.stats.intervals import rate
+from robustify.judging.text_overlap import likeness_by_words
 from robustify.pipeline.encoder import embed_texts
 
 SOURCE = "nbalepur/BenchMarker, judge_experiments/validation_data/shortcuts_judge.jsonl, commit d21a8a4"

@@ -25,8 +25,8 @@ from bench.results import RESULTS, ROOT, Tree, measure, measured
 from robustify.base.files import cache_folder
 from robustify.items.answers import Answers
 from robustify.items.item import Item
-from robustify.items.views import View
-from robustify.models.asking import Asking, plan
+from robustify.items.views import Asking, View
+from robustify.models.asking import plan
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, lm_eval_row

@@ -28,13 +28,13 @@ from typing import Any
 from bench.cases import CASES, Case, arc, asked
 from bench.results import RESULTS, Tree, machine, measure
 from robustify.base.files import cache_folder
-from robustify.items.views import Request
-from robustify.models.asking import Asking, ask, plan
+from robustify.items.views import Asking, Request
+from robustify.models.asking import ask, plan
 from robustify.models.downloads import locate
 from robustify.models.engines import open_scorer
 from robustify.models.engines.local.engine import HF
 from robustify.models.engines.plan import encode, plan_batches
-from robustify.models.engines.settings import HFModel
+from robustify.models.model_settings import HFModel
 
 MODEL = "smollm2-135m"
 PAIRS = 3

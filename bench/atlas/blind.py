@@ -17,7 +17,7 @@ from robustify.items.scoring import best
 from robustify.judging.baselines.features import amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
 from robustify.judging.baselines.relatives import merge_groups
-from robustify.judging.readers import READERS, Reader, ReaderFits, compared
+from robustify.judging.readers import READERS, Reader, ReaderFits, compared_in_item
 from robustify.judging.readers.fits import OptionTable, boosting, by_item, classifier
 
 NUMBER = re.compile(
@@ -73,7 +73,7 @@ def comparisons(items: Sequence[Item]) -> Floats:
     """Return the features of all options (sum of k, f), which do not depend on the keys."""
     mask = OptionTable.from_items(items).mask
     raw = np.hstack([amounts(items), np.concatenate([relations(item.choices) for item in items])])
-    return compared(by_item(raw, mask), mask)[mask]
+    return compared_in_item(by_item(raw, mask), mask)[mask]
 
 
 def relations(choices: Sequence[str]) -> Floats:

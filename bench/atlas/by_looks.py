@@ -15,7 +15,7 @@ from robustify.judging.looks.estimate import estimates
 from robustify.judging.looks.read_options import UNREAD, PickRows, ReadOptions
 from robustify.judging.response_data import Facts
 from robustify.judging.stats.intervals import rate
-from robustify.judging.summary.looks import Looks
+from robustify.judging.summary.model_parts import Looks
 
 CLAIMED = "claimed"
 

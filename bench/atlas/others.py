@@ -23,11 +23,12 @@ from bench.atlas.fitted import Entry
 from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.views import Hidden
-from robustify.judging.accuracy import heuristic_gap, score_models
+from robustify.judging.accuracy import score_models
 from robustify.judging.context import LONGEST, context
 from robustify.judging.measures import CHOICES_ONLY
 from robustify.judging.screen.screen_rules import FDR, ScreenRules
 from robustify.judging.screen.votes import FLAGGED
+from robustify.judging.screening import heuristic_gap
 from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import LEVEL, mcnemar
 from robustify.judging.summary.quantity import Score

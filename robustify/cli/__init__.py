@@ -23,8 +23,9 @@ import click
 from click_default_group import DefaultGroup
 
 from robustify import __version__
+from robustify.base import redaction
 from robustify.base.errors import RobustifyError, UsageError, notice_code
-from robustify.base.redaction import UNMUTED, firewall
+from robustify.base.redaction import UNMUTED
 from robustify.base.texts import escape_what_is_missing
 from robustify.cli.terminal import Output, printable
 
@@ -139,7 +140,7 @@ def main() -> NoReturn:
     """Run the command line, and exit with its exit code. Any error becomes one line on stderr."""
     open_streams()
     escape_what_is_missing()
-    firewall.quieten_others()
+    redaction.quieten_others()
     signal.signal(signal.SIGTERM, terminated)
     output = Output()
     try:
@@ -217,7 +218,7 @@ def exit_code(error: BaseException, output: Output | None = None) -> int:
                 code="memory-full",
             )
         case _:
-            return ended(1, *firewall.bug_lines(error), code="bug")
+            return ended(1, *redaction.bug_lines(error), code="bug")
 
 
 _CAPITALISED = re.compile("[A-Z][a-z]*")
@@ -263,15 +264,15 @@ def concealed(line: str, arguments: Sequence[str]) -> str:
     """Return `line` with long arguments replaced by `<argument N>`, and long config values by `<value>`."""
     for n, argument in enumerate(arguments, start=1):
         parts = [argument, argument.partition("=")[2]] if argument.startswith("-") else [argument]
-        line = _without([part for part in parts if firewall.may_be_text(part)], line, f"argument {n}")
-    return _without(sorted(firewall.LONG_VALUES), line, "value")
+        line = _without([part for part in parts if redaction.may_be_text(part)], line, f"argument {n}")
+    return _without(sorted(redaction.LONG_VALUES), line, "value")
 
 
 def _without(values: Sequence[str], line: str, name: str) -> str:
     for form in sorted({form for value in values for form in _forms(value)}, key=len, reverse=True):
         line = line.replace(form, f"<{name}>")
     if any(_shows(line, value) for value in values):
-        more = f"more than {firewall.MOST_CHARS} characters or {firewall.MOST_WORDS} words"
+        more = f"more than {redaction.MOST_CHARS} characters or {redaction.MOST_WORDS} words"
         return f"{name} was rejected. It is not shown because it has {more}."
     return line
 
@@ -281,7 +282,7 @@ def _forms(value: str) -> Iterator[str]:
     forms = [value, repr(value)[1:-1], ascii(value)[1:-1], printable(value), " ".join(value.split())]
     if "\0" not in value:
         forms += [os.path.normpath(value), os.path.abspath(value), os.path.basename(value)]
-    return filter(firewall.may_be_text, forms)
+    return filter(redaction.may_be_text, forms)
 
 
 def _shows(line: str, value: str) -> bool:

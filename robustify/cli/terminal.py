@@ -13,7 +13,7 @@ from robustify.base.errors import GuardrailError, counted
 
 if TYPE_CHECKING:
     from robustify.judging.summary.result import State
-    from robustify.models.forecast import Stopwatch
+    from robustify.models.costs import Stopwatch
 
 
 def printable(text: str) -> str:
@@ -95,7 +95,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 @contextmanager
 def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
     """Show progress at a rate that excludes loading and cached results. If the user interrupts it, say how much is kept."""
-    from robustify.models.forecast import Stopwatch
+    from robustify.models.costs import Stopwatch
 
     name, watch = label.removeprefix(LOADING), Stopwatch(lambda _: show(name, watch))
     try:

@@ -27,11 +27,12 @@ from robustify.composing.writers import CandidateWriter, Grow, WriterSettings
 from robustify.items.answers import Answers
 from robustify.items.item import MOST, Item
 from robustify.items.scoring import FULL_OF, Mode, as_compared
+from robustify.items.views import Asking
 from robustify.judging.stats.intervals import Agreement, Rate, agreement, majority_vote, rate
-from robustify.models.asking import Asking, ask, plan
+from robustify.models.asking import ask, plan
 from robustify.models.engines import check_model, open_scorer
 from robustify.models.engines.protocols import Watch
-from robustify.models.engines.settings import ModelSettings
+from robustify.models.model_settings import ModelSettings
 from robustify.models.replies import Replies
 from robustify.reading.jsonl import read_jsonl
 

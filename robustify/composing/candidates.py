@@ -13,7 +13,9 @@ from robustify.base.errors import DataError, UsageError, counted
 from robustify.base.texts import folded
 from robustify.composing.pool import Candidate, own_candidates, typed_plainly
 from robustify.items.item import Item
-from robustify.judging.readers.reader_rows import LEAST_LIKENESS, likeness_by_words
+from robustify.judging.readers.reader_rows import LEAST_LIKENESS
+from robustify.judging.text_overlap import likeness_by_words
+from robustify.reading.columns import NAMES, known_name, name_key, usual_names
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Source, load
 from robustify.reading.loaders.open_file import open_rows
@@ -28,7 +30,6 @@ from robustify.reading.loaders.rows import (
     stem_text,
     text_list,
 )
-from robustify.reading.vocabulary import NAMES, known_name, name_key, usual_names
 
 _CANDIDATES = re.compile("candidate|distractor|incorrect|wrong")
 """Part of the name of a column that contains candidates, which does not name their writer."""

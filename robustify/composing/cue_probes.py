@@ -21,7 +21,7 @@ from robustify.composing.pool import OWN, Pool
 from robustify.judging.baselines.features import NAMES, amounts
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, independent_groups
 from robustify.judging.baselines.option_texts import CHUNK
-from robustify.judging.readers import READERS, compared, tf_idf_words
+from robustify.judging.readers import READERS, compared_in_item, tf_idf_words
 from robustify.judging.readers.fits import OptionTable, by_item, logistic
 
 MOST_SETS, FEWEST_SETS = 126, 12
@@ -133,7 +133,7 @@ def _form(
         shown_items = [
             pools[n].item.with_choices(tuple(sets.texts[r] for r in rows[:k]), 0) for n, rows, k in shown
         ]
-        yield i, j, compared(by_item(amounts(shown_items), exists[i, j]), exists[i, j])
+        yield i, j, compared_in_item(by_item(amounts(shown_items), exists[i, j]), exists[i, j])
 
 
 class Probes:

@@ -18,10 +18,11 @@ from robustify.judging.baselines.near_duplicates import independent_groups
 from robustify.judging.readers import READERS, ReaderFits
 from robustify.judging.readers.chance import gains
 from robustify.judging.readers.fits import OptionTable, by_item, item_sample
-from robustify.judging.readers.reader_rows import MOST_ENCODED, ProbeSettings, folds, likeness_by_words
+from robustify.judging.readers.reader_rows import MOST_ENCODED, ProbeSettings, folds
 from robustify.judging.stats.tests import LEVEL, Difference, paired_difference
 from robustify.judging.summary.model_parts import Gain
 from robustify.judging.summary.result import State
+from robustify.judging.text_overlap import likeness_by_words
 
 AFTER, BEFORE, PEOPLE = "after", "before", "people"
 """Versions of a set. `PEOPLE` has the distractors of one writer of the pools."""

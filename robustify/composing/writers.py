@@ -21,8 +21,8 @@ from robustify.judging.lint.cues import FORM
 from robustify.judging.stats.intervals import clopper_pearson
 from robustify.judging.stats.tests import LEVEL
 from robustify.models.engines.protocols import Metered, Progress, Watch, Writer
-from robustify.models.engines.settings import ModelSettings
 from robustify.models.forecast import CHARS_A_TOKEN, Forecast, Need, with_words
+from robustify.models.model_settings import ModelSettings
 from robustify.models.replies import BATCH, Purpose, Replies, replies_to
 from robustify.reading.marks.labelling import cut_at_labels, positions_in_series, split_labels, without_tail
 from robustify.reading.reply_structures import Pairs, Reading, line_of, readable, require_packages, structures

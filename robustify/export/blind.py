@@ -28,7 +28,7 @@ Blind = Callable[[Path, str, Sequence[Item]], list[Path]]
 _TEXTS = SplitTask("blind_texts", (), "choices_only_text", "the texts of the options, without the question")
 
 
-def shown(item: Item, order: orders.Order) -> dict[str, Any]:
+def _row(item: Item, order: orders.Order) -> dict[str, Any]:
     """Return the row of an item whose choices are in this order."""
     return item_row(item.with_choices(tuple(item.choices[j] for j in order), order.index(item.key)))
 
@@ -36,7 +36,7 @@ def shown(item: Item, order: orders.Order) -> dict[str, Any]:
 def rotated(items: Sequence[Item], turn: int) -> list[dict[str, Any]]:
     """Return the rows of the items in the rotation `turn` of their base orders. Items with fewer options have none."""
     every = [(item, orders.rotations(orders.base(item.id, item.k))) for item in items]
-    return [shown(item, turns[turn]) for item, turns in every if turn < item.k]
+    return [_row(item, turns[turn]) for item, turns in every if turn < item.k]
 
 
 def write_blind_lm_eval(folder: Path, name: str, items: Sequence[Item]) -> list[Path]:
@@ -71,7 +71,7 @@ def write_blind_lm_eval(folder: Path, name: str, items: Sequence[Item]) -> list[
 def write_blind_inspect(folder: Path, name: str, items: Sequence[Item]) -> list[Path]:
     """Write an Inspect task that asks for letters without the question, in each rotation. Return the files. Raise
     the errors of `staged`."""
-    rows = [shown(item, orders.base(item.id, item.k)) for item in items]
+    rows = [_row(item, orders.base(item.id, item.k)) for item in items]
     with writing.staged(folder) as place:
         write_lines(place / "blind.jsonl", rows)
         head = commented([f"{name}: the options by letter, without the question."])

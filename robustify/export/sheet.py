@@ -54,7 +54,7 @@ class Entry:
 
 
 @cache
-def table() -> Mapping[str, Any]:
+def criteria_table() -> Mapping[str, Any]:
     """Return the table of criteria, with its sources."""
     tree: Mapping[str, Any] = yaml.safe_load((files("robustify.export") / "criteria.yaml").read_bytes())
     return tree
@@ -76,7 +76,7 @@ def read_answers(
         raise UsageError(
             f"{path} cannot be read ({error.strerror}). Name a YAML file of answers.", code="unreadable-file"
         ) from None
-    allowed = [criterion["name"] for criterion in table()["criteria"]]
+    allowed = [criterion["name"] for criterion in criteria_table()["criteria"]]
     if not isinstance(tree, dict) or not all(isinstance(text, str) for text in tree.values()):
         raise UsageError(
             f"{path}: expected names with texts. Known names: {', '.join(allowed)}.",
@@ -89,15 +89,15 @@ def read_answers(
             raise UsageError(
                 f"{path}: the name {escaped(str(name))[:40]} is unknown. {hint}", code="unknown-criterion"
             )
-    for criterion in table()["criteria"]:
+    for criterion in criteria_table()["criteria"]:
         if quoted_sets and criterion.get("private") and criterion["name"] in tree:
             raise AuthorisationError(
-                f"{path}: {table()['private']} Remove {criterion['name']}.", code="restricted-field"
+                f"{path}: {criteria_table()['private']} Remove {criterion['name']}.", code="restricted-field"
             )
     for name, text in tree.items():
         if quoted_sets and (sets := quoted_sets(text)):
             raise AuthorisationError(
-                f"{path}: {name} repeats an item of {', '.join(sets)}. {table()['private']} Use other words.",
+                f"{path}: {name} repeats an item of {', '.join(sets)}. {criteria_table()['private']} Use other words.",
                 code="quoted-item",
             )
     return {name: text for name, text in tree.items() if text.strip()}
@@ -111,10 +111,11 @@ def write_sheet(folder: Path, run: Run, answers: Mapping[str, str], published: P
     page = json_file(published) if published else None
     about = page or {"name": trees["run.json"]["config"]["name"], **trees["summary.json"]}
     state = about["state"] if page else standing(run.summary)
-    entries = [_entry(criterion, trees, page, answers) for criterion in table()["criteria"]]
+    entries = [_entry(criterion, trees, page, answers) for criterion in criteria_table()["criteria"]]
     tree = {
         "format": FORMAT, "name": about["name"], "state": state, "signature": about["signature"],
-        "sources": table()["sources"], "caution": table()["caution"], "criteria": [asdict(entry) for entry in entries],
+        "sources": criteria_table()["sources"], "caution": criteria_table()["caution"],
+        "criteria": [asdict(entry) for entry in entries],
     }  # fmt: skip
     prompts = {} if published else dict(_prompts(trees["run.json"]["templates"]))
     values = {"sheet": {**tree, "prompts": prompts}, "name": str(about["name"])}
@@ -137,7 +138,7 @@ def _entry(
     facts = tuple(fact for fact in candidates if fact is not None)
     name, of = criterion["name"], tuple(criterion["of"])
     instead = "private" if "private" in criterion else "withheld" if "facts" in criterion else ""
-    provide = table()[instead] if page and instead else criterion["provide"]
+    provide = criteria_table()[instead] if page and instead else criterion["provide"]
     return Entry(name, criterion["group"], of, criterion["asks"], facts, answers.get(name, ""), provide)
 
 

@@ -18,13 +18,13 @@ from robustify.freeform.schema import AnswerRow, FreeItem, Nugget
 from robustify.items.item import MOST, Item
 from robustify.judging.cloze import exclusion
 from robustify.pipeline.free_settings import RUBRICS, Kind
+from robustify.reading.columns import NAMES, first_value
 from robustify.reading.guard import Guard
 from robustify.reading.jsonl import read_jsonl, rows_of
 from robustify.reading.loaders import Source, load
 from robustify.reading.logs.log import as_name, names_in, topics_in
 from robustify.reading.marks.labelling import cut_at_labels
 from robustify.reading.marks.picks import NoPick, read_pick
-from robustify.reading.vocabulary import NAMES, first_value
 
 Row = Mapping[str, Any]
 _ROWS = (".jsonl", ".json", ".csv")

@@ -24,11 +24,12 @@ from robustify.judging.stats.tests import (
     Difference,
     detectable,
     holm,
-    independent_difference,
     paired_difference,
     sign_flip,
 )
 from robustify.judging.summary.model_parts import (
+    COLDEST,
+    HOTTEST,
     Calibration,
     CalibrationBin,
     CalibrationViews,
@@ -36,7 +37,7 @@ from robustify.judging.summary.model_parts import (
     Paired,
     PairView,
 )
-from robustify.judging.summary.quantity import Quantity, Score
+from robustify.judging.summary.quantity import Quantity
 
 PAIRED = ("full", "cloze_chars")
 """Measures on which two models are compared."""
@@ -98,31 +99,6 @@ def score_models(
     return {
         name: replace(model, credits={**model.credits, "cloze_pmi": None}) for name, model in models.items()
     }
-
-
-def heuristic_gap(credit: Floats | None, rule_credit: Floats, groups: Ints | None = None) -> Score | None:
-    """Return how much more accurate a model is on items whose key is the longest choice than on all others.
-    None if either accuracy is unknown. An item with tied longest choices counts in both by its tie-fair
-    credit. The interval is Newcombe's, or a cluster bootstrap."""
-    if credit is None:
-        return None
-    answered = ~np.isnan(credit) & ~np.isnan(rule_credit)
-    own, rule = credit[answered], rule_credit[answered]
-    n_with, n_without = float(rule.sum()), float((1 - rule).sum())
-    if not n_with or not n_without:
-        return None
-    difference = independent_difference(float(own @ rule), n_with, float(own @ (1 - rule)), n_without)
-    if groups is None:
-        return Score.from_rate(difference, mde=difference.mde)
-    if clusters(len(own), groups[answered]) < FEWEST_CLUSTERS:
-        return Score(value=difference.value, n=difference.n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        columns = np.column_stack([own * rule, rule, own * (1 - rule), 1 - rule])
-        means = resampled(columns, groups[answered])
-        draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-    error = float(np.nanstd(draws))
-    clustered = Difference(difference.value, difference.n, interval(draws) if error else None, error)
-    return Score.from_rate(clustered, mde=clustered.mde)
 
 
 def _choices_only(answers: Answers, index: ItemIndex, model: str, rules: ScreenRules) -> Bools | None:
@@ -220,7 +196,6 @@ def compare_pair(credit: Floats, other: Floats, groups: Ints | None = None) -> t
 
 BINS = 15
 DRAWS = 1_000
-COLDEST, HOTTEST = 1e-3, 1e3
 _MOST_BAGS = 1_024
 _TRIALS = 1 << 20
 

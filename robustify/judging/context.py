@@ -11,6 +11,7 @@ from robustify.items.answers import Answers
 from robustify.items.item import Item
 from robustify.items.scoring import Mode
 from robustify.items.views import Hidden
+from robustify.judging.baselines.wording import FEWEST_WORDS
 from robustify.judging.cloze import ClozeSettings, excluded
 from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.response_data import Facts, ResponseData
@@ -42,6 +43,15 @@ class Limits(BaseModel):
     max_kl: float = Field(default=0.02, ge=0)
     kl_p: float = Field(default=0.01, gt=0, lt=1)
     excess_p: float = Field(default=0.05, gt=0, lt=1)
+
+
+class ContaminationSettings(BaseModel):
+    """Text files to search for the items, and the number of consecutive words that count as a match."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    files: tuple[str, ...] = Field(min_length=1)
+    ngram: int = Field(default=13, ge=FEWEST_WORDS, le=50)
 
 
 @dataclass(frozen=True)

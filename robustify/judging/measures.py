@@ -6,32 +6,33 @@ field reference follow from it. A measure without a `disclosure` is not released
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
-from robustify.judging.accuracy import Credits, ScoredModel, heuristic_gap, score_models
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, all_answered
 from robustify.judging.context import LONGEST, Context, Parts, Rules
-from robustify.judging.free_response import FreeGraded, free_responses
-from robustify.judging.looks.estimate import Estimate
-from robustify.judging.looks.run_looks import looks_of
 from robustify.judging.readers.reader_rows import NAME as PROBE
 from robustify.judging.readers.reader_rows import VIEW as PROBE_VIEW
 from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.item_screen import ItemScreen
 from robustify.judging.screen.votes import first_picks
-from robustify.judging.screening import rule_scores
+from robustify.judging.screening import heuristic_gap, rule_scores
 from robustify.judging.stats.intervals import effective_size, rate
 from robustify.judging.stats.tests import minimum_detectable_difference, paired_difference
 from robustify.judging.summary.model_parts import Model
 from robustify.judging.summary.quantity import Measured, Measures, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.screen_parts import Screen
+
+if TYPE_CHECKING:
+    from robustify.judging.accuracy import ScoredModel
+    from robustify.judging.free_response import FreeGraded
+    from robustify.judging.looks.estimate import Estimate
 
 Section = Literal["flags", "scores", "cloze", "modes", "free", "gaps", "norms", "rules"]
 Unit = Literal["accuracy", "share", "points", "p"]
@@ -65,17 +66,22 @@ class MeasureInput:
     screen: ItemScreen
     parts: Parts
     rules: Rules
-    models: Mapping[str, ScoredModel]
-    free: Mapping[str, FreeGraded]
+    models: "Mapping[str, ScoredModel]"
+    free: "Mapping[str, FreeGraded]"
 
     @classmethod
     def from_context(cls, ctx: Context) -> "MeasureInput":
         """Score every model that answered a view or gave free responses."""
-        responses, votes = ctx.responses, ctx.screen.votes
-        free = free_responses(responses.facts.free, responses.index)
+        responses, grades = ctx.responses, ctx.responses.facts.free
+        given = cls(responses, ctx.screen, ctx.parts, ctx.rules, {}, {})
+        if not responses.models and grades is None:
+            return given
+        from robustify.judging.accuracy import score_models
+        from robustify.judging.free_response import free_responses
+
+        free = free_responses(grades, responses.index)
         names = dict.fromkeys((*responses.models, *free))
-        models = score_models(responses, votes, ctx.rules, names)
-        return cls(responses, ctx.screen, ctx.parts, ctx.rules, models, free)
+        return replace(given, models=score_models(responses, ctx.screen.votes, ctx.rules, names), free=free)
 
     @cached_property
     def fresh(self) -> AuditRate | None:
@@ -83,8 +89,10 @@ class MeasureInput:
         return FreshProbe(self.responses.items, self.rules.probe).audit(all_answered(self.responses.index))
 
     @cached_property
-    def looks(self) -> Mapping[str, Estimate]:
+    def looks(self) -> "Mapping[str, Estimate]":
         """Looks of each model that was asked the full question."""
+        from robustify.judging.looks.run_looks import looks_of
+
         return looks_of(self.responses, self.screen.ranker, self.rules)
 
     @cached_property
@@ -92,11 +100,6 @@ class MeasureInput:
         """Credits of the cross-fitted probe, the reader that sees no question. NaN if it was not asked (n,)."""
         block = self.responses.answers.block(PROBE_VIEW, PROBE).first()
         return self.responses.index.spread(block, block.correct)
-
-    @property
-    def credits(self) -> dict[str, Credits]:
-        """Credits of each model by view."""
-        return {name: model.credits for name, model in self.models.items()}
 
     def scores(self, view: str, name: str) -> Floats | None:
         """Return a model's credits or free-response scores under a view, NaN for items unfit for the view (n,)."""
@@ -111,7 +114,7 @@ class MeasureInput:
 class PerItem:
     """Measure that averages one value per item, such as a credit (n,). Items without a value are NaN."""
 
-    values: Callable[[ScoredModel], Floats | None]
+    values: "Callable[[ScoredModel], Floats | None]"
     cloze: bool = False
 
 
@@ -267,7 +270,7 @@ def _full_less(view: str) -> Whole:
     return _each(gap)
 
 
-def _longest_picks(model: ScoredModel) -> Floats | None:
+def _longest_picks(model: "ScoredModel") -> Floats | None:
     """Return 1 if the model picks a longest choice on a full question, 0 if not, or NaN if its pick is tied or missing."""
     picks = first_picks(model.answers, model.index, model.full, model.model)
     longest = model.answers.block("heuristic", LONGEST).first()
@@ -278,11 +281,11 @@ def _longest_picks(model: ScoredModel) -> Floats | None:
     return model.index.spread(longest, np.where(pick < 0, np.nan, hit))
 
 
-def _free(measure_part: Callable[[FreeGraded, Bools, Ints | None], Score]) -> Whole:
+def _free(measure_part: "Callable[[FreeGraded, Bools, Ints | None], Score]") -> Whole:
     def measure(given: MeasureInput) -> dict[str, Measured]:
         parts = given.parts
 
-        def scored(graded: FreeGraded, mask: Bools) -> Score:
+        def scored(graded: "FreeGraded", mask: Bools) -> Score:
             return measure_part(graded, mask, parts.groups)
 
         return {name: _on_parts(parts, partial(scored, graded)) for name, graded in given.free.items()}
@@ -358,13 +361,13 @@ MEASURES = (
     Measure("choices_only", "scores", "accuracy", "model", Disclosed("accuracy", 80, _ALL), _credit("choices_only")),
     Measure("cloze_chars", "cloze", "accuracy", "model", Disclosed("accuracy", 90), _credit("cloze_chars")),
     Measure("longest_picks", "scores", "share", "model", None, PerItem(_longest_picks)),
-    Measure("free", "scores", "accuracy", "model", Disclosed("free", 90), _free(FreeGraded.rate)),
+    Measure("free", "scores", "accuracy", "model", Disclosed("free", 90), _free(lambda graded, *on: graded.rate(*on))),
     Measure("choices_only_by_letter", "modes", "accuracy", "model", None, _credit("choices_only_by_letter")),
     Measure("choices_only_by_text", "modes", "accuracy", "model", None, _credit("choices_only_by_text")),
-    Measure("free_lower", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=0.0))),
-    Measure("free_upper", "free", "share", "model", None, _free(partial(FreeGraded.bound, unscored=1.0))),
-    Measure("free_coverage", "free", "share", "model", None, _free(FreeGraded.coverage)),
-    Measure("free_by_judge", "free", "share", "model", None, _free(FreeGraded.by_judge)),
+    Measure("free_lower", "free", "share", "model", None, _free(lambda graded, *on: graded.bound(*on, unscored=0.0))),
+    Measure("free_upper", "free", "share", "model", None, _free(lambda graded, *on: graded.bound(*on, unscored=1.0))),
+    Measure("free_coverage", "free", "share", "model", None, _free(lambda graded, *on: graded.coverage(*on))),
+    Measure("free_by_judge", "free", "share", "model", None, _free(lambda graded, *on: graded.by_judge(*on))),
     Measure("looks", "gaps", "points", "model", Disclosed("looks", 110, _ALL, only_state=True), OfModel(_looks)),
     Measure("longest_gap", "gaps", "points", "model", None, _longest_gap("full")),
     Measure("longest_gap_choices_only", "gaps", "points", "model", None, _longest_gap("choices_only")),

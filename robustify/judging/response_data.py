@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from robustify.items.item import Item
 from robustify.items.scoring import FULL_OF, Mode, as_compared
 from robustify.items.views import VIEWS
 from robustify.judging.baselines.near_duplicates import numbered_groups
-from robustify.judging.free_response import FreeGrades
 from robustify.judging.screen.item_index import ItemIndex, item_index
 from robustify.judging.screen.votes import first_block
 from robustify.judging.stats.intervals import clusters
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.text_overlap import Overlap
+
+if TYPE_CHECKING:
+    from robustify.judging.free_response import FreeGrades
+    from robustify.judging.text_overlap import Overlap
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,8 @@ class Facts:
     groups: Mapping[str, str] = field(default_factory=dict)
     n_quarantined: int = 0
     defects: Sequence[Mapping[str, object]] = ()
-    overlap: Overlap | None = None
-    free: FreeGrades | None = None
+    overlap: "Overlap | None" = None
+    free: "FreeGrades | None" = None
     logged: Mapping[str, dict[str, Quantity]] = field(default_factory=dict)
 
 

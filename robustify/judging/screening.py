@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from robustify.base.arrays import Floats, Ints
 from robustify.items.answers import Answers
 from robustify.items.scoring import VIEW_OF
 from robustify.judging.baselines.heuristics import heuristic_scores
 from robustify.judging.baselines.near_duplicates import parallel_items
 from robustify.judging.context import UNNAMED, Context, Parts
-from robustify.judging.positions import favoured_position, position_share
 from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.consensus import Chance, ScreenResult, d4_votes
 from robustify.judging.screen.decoy_filter import cutoffs
@@ -28,9 +28,10 @@ from robustify.judging.screen.votes import (
     voter_agreement,
     who_votes,
 )
-from robustify.judging.stats.intervals import clusters, rate
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
+from robustify.judging.stats.tests import Difference, independent_difference
 from robustify.judging.summary import screen_parts as entries
-from robustify.judging.summary.quantity import Measured, Quantity
+from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import OtherRule
 
 LISTED_DEFECTS = 20
@@ -100,6 +101,31 @@ def rule_scores(responses: ResponseData, result: ScreenResult, parts: Parts) -> 
             for name, row in rows.items():
                 scores.setdefault(name, {})[part] = row
     return {name: Measured(**parts) for name, parts in scores.items()}
+
+
+def heuristic_gap(credit: Floats | None, rule_credit: Floats, groups: Ints | None = None) -> Score | None:
+    """Return how much more accurate a model is on items whose key is the longest choice than on all others.
+    None if either accuracy is unknown. An item with tied longest choices counts in both by its tie-fair
+    credit. The interval is Newcombe's, or a cluster bootstrap."""
+    if credit is None:
+        return None
+    answered = ~np.isnan(credit) & ~np.isnan(rule_credit)
+    own, rule = credit[answered], rule_credit[answered]
+    n_with, n_without = float(rule.sum()), float((1 - rule).sum())
+    if not n_with or not n_without:
+        return None
+    difference = independent_difference(float(own @ rule), n_with, float(own @ (1 - rule)), n_without)
+    if groups is None:
+        return Score.from_rate(difference, mde=difference.mde)
+    if clusters(len(own), groups[answered]) < FEWEST_CLUSTERS:
+        return Score(value=difference.value, n=difference.n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = np.column_stack([own * rule, rule, own * (1 - rule), 1 - rule])
+        means = resampled(columns, groups[answered])
+        draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
+    error = float(np.nanstd(draws))
+    clustered = Difference(difference.value, difference.n, interval(draws) if error else None, error)
+    return Score.from_rate(clustered, mde=clustered.mde)
 
 
 def screen(ctx: Context) -> entries.Screen:
@@ -190,6 +216,8 @@ def flag_fields(chance: Chance) -> dict[str, Any]:
 
 def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
     """Return the fields of `Voter` that exist only for answers by letter."""
+    from robustify.judging.positions import favoured_position, position_share
+
     block = ctx.responses.answers.block(VIEW_OF["letter"], name, ctx.screen.votes.template)
     rows = block.where(ctx.responses.index.index_of[block.item] >= 0)
     shares = position_share(block)

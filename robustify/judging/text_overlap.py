@@ -21,21 +21,20 @@ from string import ascii_lowercase
 from typing import Any, Literal, TextIO
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.errors import DataError, Notice
 from robustify.base.files import sha256
 from robustify.base.texts import in_words
 from robustify.items.item import Item
+from robustify.judging.baselines.wording import FEWEST_WORDS, FUNCTION_WORDS
 from robustify.judging.stats.intervals import rate, wilson
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import Contamination, ShortMode, TextFile, TextOverlap
 
 TextPart = Literal["stem", "stem_key", "choices"]
 PARTS: tuple[TextPart, ...] = ("stem", "stem_key", "choices")
-FEWEST_WORDS = 5
-"""Minimum number of words in a searched sequence. A shorter one, such as "the capital of France", is not specific."""
 Words = list[str]
 BREAK = "\x01"
 """A word that separates unrelated texts."""
@@ -44,15 +43,6 @@ PIECE = 1 << 18
 _NO_SPACES = "\u3041-\u3096\u309d-\u30fa\u30fc-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _DOCUMENT = re.compile(r'\s*(?:\[\s*[\[{"]|\{\s*")')
 _WANTED = "expected plain text or JSON Lines in UTF-8, gzipped or not"
-
-
-class ContaminationSettings(BaseModel):
-    """Text files to search for the items, and the number of consecutive words that count as a match."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    files: tuple[str, ...] = Field(min_length=1)
-    ngram: int = Field(default=13, ge=FEWEST_WORDS, le=50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +247,12 @@ def _share(x: int, n: int) -> Quantity:
 def search_words(text: str) -> list[str]:
     """Return the words of a text after NFKC and case folding. A Chinese character or a kana is a separate word."""
     return _pattern().findall(in_words(text))
+
+
+def likeness_by_words(question: str, other: str) -> float:
+    """Return the Dice coefficient of two questions' words, ignoring function words."""
+    a, b = (set(search_words(text)) - FUNCTION_WORDS for text in (question, other))
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
 @cache

@@ -7,73 +7,17 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from pydantic import Field, field_validator, model_validator
 
 from robustify.base.arrays import tied_best
 from robustify.base.errors import DataError, Notice, RequestError, UnaskableError, notice_code
 from robustify.base.redaction import muted
-from robustify.base.settings_files import Settings
 from robustify.items import orders
 from robustify.items.answers import Answer, Asked, answer, unanswered
 from robustify.items.item import Item
 from robustify.items.orders import Order
-from robustify.items.scoring import FULL_OF, Mode, per_character
-from robustify.items.views import Request, Template, View, template
+from robustify.items.scoring import per_character
+from robustify.items.views import Asking, Request, Template, View
 from robustify.models.engines.protocols import NO_LETTER, Logprob, Progress, Scorer, no_progress
-
-DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", "cloze")
-
-
-class Asking(Settings):
-    """Settings for how items are asked: views, templates, and orders of the choices.
-
-    `mode` decides whether the full question is answered by `letter` (view `full`) or scored by the `text` of each option
-    (`full_text`). `rotations` is `all` for all cyclic orders of the screen, or `one` as in Deep Ignorance D.4. `orders`
-    counts the orders of the full view, the original one first, and `full_rotations` adds its rotations. With `order_items`,
-    only that many items, drawn by a hash of their IDs, get more than one order. `shots` is the number of other items before
-    each question.
-    """
-
-    mode: Mode = "letter"
-    letter_templates: tuple[str, ...] = ("d4-like-v1",)
-    text_template: str = "answer-v1"
-    full_template: str = "mmlu-v1"
-    full_text_template: str = "qa-v1"
-    cloze_template: str = "qa-v1"
-    views: tuple[View, ...] = DEFAULT_VIEWS
-    rotations: Literal["all", "one"] = "all"
-    orders: int = Field(default=5, ge=1, le=24, strict=True)
-    full_rotations: bool = True
-    order_items: int | None = Field(default=None, ge=0, strict=True)
-    shots: int = Field(default=0, ge=0, le=32, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _use_full_view_of_mode(cls, fields: object) -> object:
-        if isinstance(fields, dict) and fields.get("mode") == "text" and "views" not in fields:
-            views = [FULL_OF["text"] if view == FULL_OF["letter"] else view for view in DEFAULT_VIEWS]
-            return {**fields, "views": views}
-        return fields
-
-    @field_validator("views", "letter_templates")
-    @classmethod
-    def _require_distinct(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(names)) < len(names):
-            raise ValueError("a name is listed twice; list each name only once")
-        return names
-
-    def templates(self) -> tuple[Template, ...]:
-        """Return the prompt templates of all views, in the order in which they are used."""
-        names: dict[View, tuple[str, ...]] = {
-            "choices_only": self.letter_templates,
-            "choices_only_text": (self.text_template,),
-            "full": (self.full_template,),
-            "full_text": (self.full_text_template,),
-            "cloze": (self.cloze_template,),
-        }
-        return tuple(template(view, name) for view in self.views for name in names[view])
 
 
 @dataclass(frozen=True, slots=True)

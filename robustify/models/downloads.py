@@ -30,7 +30,7 @@ from robustify.models.folder import (
     digests,
     models_folder,
 )
-from robustify.models.names import ENCODER, EmbeddedModel, Hub, embedded_model, parse_reference
+from robustify.models.names import EmbeddedModel, Hub, embedded_model, parse_reference
 
 Say = Callable[[str], None]
 _CONVERTING = Lock()
@@ -203,15 +203,6 @@ def _snapshot(hub: Hub) -> Path:
             f" ({type(e).__name__}). Fetch it on a machine with network access, or use a local folder.",
             code="unreachable-hub",
         ) from e
-
-
-def encoder(cache: Path) -> Path | None:
-    """Return the checked folder of the sentence encoder, or None if it is missing. Raise `ModelError` if it is damaged."""
-    folder = models_folder(cache) / ENCODER.name
-    if not (folder / RECORD).is_file():
-        return None
-    check_folder(folder)
-    return folder
 
 
 def _convert(name: str, gguf: Callable[[], Path], folder: Path, say: Say) -> tuple[str, ...]:

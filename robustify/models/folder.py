@@ -4,6 +4,7 @@ Folders with pickled weights, custom model code, or files that differ from the r
 """
 
 import hashlib
+import importlib.util
 import json
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,7 +14,7 @@ from typing import Any
 
 from robustify.base.errors import ModelError, Notice
 from robustify.base.files import cache_folder, sha256, write_atomic
-from robustify.models.names import embedded_model
+from robustify.models.names import ENCODER, embedded_model
 
 RECORD = "robustify-model.json"
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
@@ -113,6 +114,20 @@ def check_folder(folder: Path) -> None:
     ]
     if changed:
         raise ModelError(*changed)
+
+
+def encoder(cache: Path) -> Path | None:
+    """Return the checked folder of the sentence encoder, or None if it is missing. Raise `ModelError` if it is damaged."""
+    folder = models_folder(cache) / ENCODER.name
+    if not (folder / RECORD).is_file():
+        return None
+    check_folder(folder)
+    return folder
+
+
+def has_encoder(cache: Path) -> bool:
+    """Return whether the sentence encoder was downloaded and torch is installed. Raises as `encoder`."""
+    return encoder(cache) is not None and importlib.util.find_spec("torch") is not None
 
 
 def has_chat_template(folder: Path) -> bool:

@@ -23,7 +23,7 @@ from pydantic import (
 
 from robustify.base.errors import UsageError
 from robustify.base.files import read_expected
-from robustify.base.redaction import firewall
+from robustify.base.redaction import withhold
 from robustify.base.settings_files import (
     MOST_YAML,
     Settings,
@@ -38,16 +38,12 @@ from robustify.base.settings_files import (
 from robustify.base.settings_files import find_config as find_config
 from robustify.base.settings_files import shipped as shipped
 from robustify.items.scoring import Mode
-from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Hidden
+from robustify.items.views import BEFORE_A_QUESTION, NO_PASSAGE, Asking, Hidden
 from robustify.judging.cloze import ClozeSettings
-from robustify.judging.context import Limits
+from robustify.judging.context import ContaminationSettings, Limits
 from robustify.judging.readers.reader_rows import ProbeSettings
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.text_overlap import ContaminationSettings
-from robustify.models.asking import Asking
-from robustify.models.engines import ENGINES, model_of
-from robustify.models.engines.settings import NAME_PATTERN, ModelSettings, served_at
-from robustify.models.names import KNOWN
+from robustify.models.model_settings import NAME_PATTERN, ModelSettings, served_at
 from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.loaders import Source
 
@@ -75,6 +71,12 @@ def _model_entry(value: object) -> Any:
         case Mapping():
             return {"engine": "hf", **value}
     return value
+
+
+def _model_settings(entry: object) -> ModelSettings:
+    from robustify.models.engines import model_of
+
+    return model_of(_model_entry(entry))
 
 
 def _short(reference: str) -> str:
@@ -121,7 +123,7 @@ class Config(Settings):
     """Adapter of a sensitive set, by name or folder, which defines its data, fields, and sensitivity."""
     data: Annotated[tuple[_Source, ...], BeforeValidator(_listed), Field(min_length=1)]
     models: tuple[
-        Annotated[SerializeAsAny[ModelSettings], PlainValidator(lambda entry: model_of(_model_entry(entry)))],
+        Annotated[SerializeAsAny[ModelSettings], PlainValidator(_model_settings)],
         ...,
     ] = ()
     hidden: Hidden = "question"
@@ -175,6 +177,11 @@ class Config(Settings):
         if len({m.identity for m in models}) < len(models):
             raise ValueError("a model is listed twice and would vote twice. Remove one entry.")
         return models
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether a run asks models, or reads answers that they gave in words."""
+        return bool(self.models) or self.free is not None or self.infer_question is not None
 
     @property
     def voters(self) -> tuple[str, ...]:
@@ -236,6 +243,8 @@ def config_for(
 
 def mode_of(models: Sequence[str]) -> Mode:
     """Return whether to ask these models by letter or by text. The embedded models are too small to answer by letter."""
+    from robustify.models.names import KNOWN
+
     return "text" if any(model in KNOWN for model in models) else "letter"
 
 
@@ -266,6 +275,8 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
     try:
         return Config.model_validate(tree)
     except ValidationError as error:
+        from robustify.models.engines import ENGINES
+
         of_models = [key for engine in ENGINES.values() for key in known_keys(engine.settings)]
         lines = faults(error, Config, "config", prefix=f"{name}: ", also=["extends", *of_models])
         raise UsageError(*lines) from None
@@ -291,7 +302,7 @@ def _tree(
         )
     tree = read_yaml(raw, path.name)
     # A question pasted into a config must not appear in an error.
-    firewall.withhold(tree)
+    withhold(tree)
     if not isinstance(tree, dict):
         content = "is empty" if tree is None else f"contains a {type(tree).__name__}"
         raise UsageError(f"{path.name} {content}; expected keys and values", code="config-without-keys")

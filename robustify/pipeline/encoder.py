@@ -1,7 +1,6 @@
 """Vectors of the sentence encoder, and its answers from options alone, which the filter does not use."""
 
 import hashlib
-import importlib.util
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,23 +16,17 @@ from robustify.judging.readers.reader_rows import (
     encoded,
     meaning,
 )
-from robustify.models import downloads
 from robustify.models.engines.protocols import Progress, no_progress
+from robustify.models.folder import encoder, has_encoder
 from robustify.models.names import ENCODER
-
-
-def has_encoder(cache: Path) -> bool:
-    """Return whether the sentence encoder was downloaded and torch is installed."""
-    return downloads.encoder(cache) is not None and importlib.util.find_spec("torch") is not None
-
 
 MANY_OPTIONS = 5_000
 """Number of options from which a forecast names the faster type of numbers."""
 
 
-def options_for_bfloat16(items: Sequence[Item], cache: Path) -> int:
+def options_for_bfloat16(items: Sequence[Item]) -> int:
     """Return how many options the encoder would embed faster in bfloat16, or 0 if that saves little."""
-    if len(items) * 2 < MANY_OPTIONS or not has_encoder(cache) or not _has_bfloat16():
+    if len(items) * 2 < MANY_OPTIONS or not _has_bfloat16():
         return 0
     n_options = len({choice for item in encoded(items) for choice in item.choices})
     return n_options if n_options >= MANY_OPTIONS else 0
@@ -69,7 +62,7 @@ def embed_texts(
     If `keep`, they are cached under a digest of the texts and the `dtype` in which the encoder multiplies, which a
     restricted set must not be. Raise `ModelError` if the encoder files are damaged.
     """
-    folder = downloads.encoder(cache)
+    folder = encoder(cache)
     if folder is None or not has_encoder(cache):
         return None
     recipe = ENCODER.sha256 if dtype == "float32" else f"{ENCODER.sha256} {dtype}"

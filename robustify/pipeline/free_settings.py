@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from robustify.base.errors import DataError
 from robustify.base.settings_files import Settings
-from robustify.models.engines.settings import Address, Variable
+from robustify.models.model_settings import Address, Variable
 
 if TYPE_CHECKING:
     from robustify.items.prompt_templates import Message, PromptTemplate

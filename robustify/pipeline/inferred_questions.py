@@ -9,7 +9,8 @@ from robustify.base.errors import UsageError
 from robustify.items.answers import Answer
 from robustify.items.item import Item
 from robustify.items.views import inferring_prompt
-from robustify.judging.readers.reader_rows import likeness_by_words, likeness_rows
+from robustify.judging.readers.reader_rows import likeness_rows
+from robustify.judging.text_overlap import likeness_by_words
 from robustify.models.engines.protocols import Progress, Watch, Writer, no_progress
 from robustify.models.replies import Purpose, Replies, replies_to
 from robustify.pipeline.config import Inferring

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.judging.lint.log_evidence import LintedLog
+from robustify.reading.columns import NAMES
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.survey import find_defects
-from robustify.reading.vocabulary import NAMES
 
 if TYPE_CHECKING:
     from robustify.reading.logs.log import LogReply

@@ -6,23 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustify import __version__
 from robustify.base.errors import notice_code
 from robustify.base.settings_files import with_path
 from robustify.items.views import View, template
 from robustify.judging.screen.screen_rules import criterion_words
-from robustify.judging.text_overlap import Overlap
 from robustify.pipeline.config import NAMED_FILES, Config, edited
 from robustify.pipeline.run_input import RunInput, judging_rules
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import LABELS
 from robustify.runs.stored import FORMAT
 
+if TYPE_CHECKING:
+    from robustify.judging.text_overlap import Overlap
+
 
 def data_tree(
-    bench: Loaded, n_items: int, notes: Sequence[str] = (), matches: Overlap | None = None
+    bench: Loaded, n_items: int, notes: Sequence[str] = (), matches: "Overlap | None" = None
 ) -> dict[str, Any]:
     """Return the `data` object of run.json, with which a run can be judged again without the benchmark file.
     It has the layout, digest, counts, defects by line, notes, and items found in text files."""

@@ -157,7 +157,7 @@ def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) 
     quoted. Columns without evidence are empty."""
     verdicts, items = judgement.verdicts, judgement.verdicts.items
     spelled = {topic: neutral(topic) for topic in set(topics.values())}
-    kinds = np.array(verdicts.kinds, dtype=object).reshape(-1, 4).T.tolist()
+    kinds = [*zip(*verdicts.kinds, strict=True)] or [()] * 4
     of_kind = (map(kind.__getitem__, _each(verdicts.which)) for kind in kinds)
     columns: dict[str, Iterable[object]] = {
         "item": map(neutral, items),

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
@@ -22,12 +22,14 @@ from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import same_model
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.text_overlap import Overlap
-from robustify.models.engines.protocols import Progress, Watch, no_progress
+from robustify.models.folder import has_encoder
 from robustify.pipeline.config import Config
-from robustify.pipeline.encoder import answer_by_meaning, has_encoder
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import Run
+
+if TYPE_CHECKING:
+    from robustify.judging.text_overlap import Overlap
+    from robustify.models.engines.protocols import Progress, Watch
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,9 +58,9 @@ class RunInput:
             log.writelines(json.dumps({"at": now, **usage}) + "\n" for usage in self.spent)
 
 
-def unwatched(_label: str, _total: int) -> AbstractContextManager[Progress]:
+def unwatched(_label: str, _total: int) -> "AbstractContextManager[Progress]":
     """Return a progress context that shows nothing."""
-    return nullcontext(no_progress)
+    return nullcontext(lambda _n: None)
 
 
 def one_thread() -> AbstractContextManager[object]:
@@ -75,13 +77,15 @@ def answer_from_options(
     cache: Path,
     *,
     keep: bool,
-    watch: Watch = unwatched,
+    watch: "Watch" = unwatched,
 ) -> Answers:
     """Answer items from their options alone, by heuristics, the artifact probe, and the sentence encoder.
     `keep` caches the encoder's vectors."""
     with one_thread():
         tables = [guess(items), Answers.of(probe(items, config.probe))]
         if config.encoder and has_encoder(cache):
+            from robustify.pipeline.encoder import answer_by_meaning
+
             chosen = encoded(items)
             with watch(
                 "encoding options", len({text for item in chosen for text in item.choices})
@@ -161,6 +165,12 @@ def cloze_accuracies(origin: Mapping[str, Any]) -> dict[str, dict[str, Quantity]
     }
 
 
+def _read_overlap(tree: Mapping[str, Any]) -> "Overlap":
+    from robustify.judging.text_overlap import Overlap
+
+    return Overlap.from_json(tree)
+
+
 def read_input(run: Run, config: Config) -> RunInput:
     """Read the answers of a run and the facts about its items. Raises `DataError` if its split files or
     `run.json` are incomplete."""
@@ -179,7 +189,7 @@ def read_input(run: Run, config: Config) -> RunInput:
             groups={i.id: i.group for i in items or () if i.group},
             n_quarantined=len(data["quarantined"]),
             defects=data["defects"],
-            overlap=Overlap.from_json(data["overlap"]) if data.get("overlap") else None,
+            overlap=_read_overlap(data["overlap"]) if data.get("overlap") else None,
             free=run.free,
             logged=cloze_accuracies(run.manifest.get("import") or {}),
         ),

@@ -1,34 +1,18 @@
 """Main job: load the items, ask each model about every item in several views, judge the answers, and write the run."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustify.base.errors import AuthorisationError, UsageError
-from robustify.items.answers import Answers
 from robustify.items.item import no_collector
 from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template
 from robustify.judging.cloze import cloze_labels
-from robustify.judging.text_overlap import overlap, require_files
-from robustify.models.asking import ask, plan
-from robustify.models.engines import check_model, open_scorer
-from robustify.models.engines.protocols import Metered, Watch
-from robustify.models.forecast import (
-    Forecast,
-    Remaining,
-    Stopwatch,
-    forecast,
-    megabytes,
-    remaining_requests,
-    store_pace,
-    with_remaining,
-    with_words,
-)
+from robustify.models.folder import has_encoder
+from robustify.models.forecast import Forecast
 from robustify.pipeline.config import Config, edited, overridden, parse
-from robustify.pipeline.encoder import options_for_bfloat16
 from robustify.pipeline.manifest import data_tree
 from robustify.pipeline.public import PublicPolicy, judged_run
 from robustify.pipeline.run_input import (
@@ -37,12 +21,15 @@ from robustify.pipeline.run_input import (
     bench_facts,
     judge_input,
     read_input,
-    refuse_twins,
     unwatched,
 )
 from robustify.pipeline.wing_protocols import SetPolicy, Wings
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import FREE, LABELS, VERDICTS, Run, refuse_foreign, refuse_other, run_lock
+
+if TYPE_CHECKING:
+    from robustify.models.engines.protocols import Watch
+    from robustify.models.forecast import Remaining
 
 
 def robustify(
@@ -50,7 +37,7 @@ def robustify(
     folder: Path,
     cache: Path,
     wings: Wings,
-    watch: Watch = unwatched,
+    watch: "Watch" = unwatched,
     tell: Callable[[Forecast | Path], None] | None = None,
     *,
     force: bool = False,
@@ -66,7 +53,10 @@ def robustify(
     with policy.inside(folder):
         with watch("reading the items", 0):
             bench = _read(folder, policy, wings, force=force)
-        require_models(config, cache)
+        if config.asks_models:
+            from robustify.pipeline.model_steps import require_models
+
+            require_models(config, cache)
         first_page = None
         if tell is not None:
             estimate = _forecast(bench, cache, policy, wings)
@@ -79,7 +69,10 @@ def robustify(
                 alone = {"models": (), "alternatives": (), "free": None}
                 first_page(judge_input(config.model_copy(update=alone), run_input))
                 tell(folder / "report.html")
-            run_input = ask_models(bench, run_input, cache, watch, policy, wings)
+            if config.asks_models:
+                from robustify.pipeline.model_steps import ask_models
+
+                run_input = ask_models(bench, run_input, cache, watch, policy, wings)
             with watch("judging the answers", 0):
                 judgement = judge_input(config, run_input)
             with watch("writing the run", 0):
@@ -90,16 +83,12 @@ def foretold(config: Config, folder: Path, cache: Path, wings: Wings, *, force: 
     """Estimate the cost of a run, or of the rest of an interrupted one, without writing to its folder. Models on this
     machine score some items, and servers are not asked. Raise `RobustifyError` if the run would fail before its first
     question."""
+    from robustify.pipeline.model_steps import remaining_work
+
     policy = policy_for(config, wings, folder)
     with policy.inside(folder):
         bench = _read(folder, policy, wings, force=force)
-        here = tuple(m for m in config.models if not megabytes(m.reference, cache))
-        require_models(config.model_copy(update={"models": here}), cache)
-        planned, remaining = plan(bench.items, config.asking) if here else [], dict[str, Remaining]()
-        for model in here:
-            with open_scorer(model, cache, seal=policy.cache_key) as scorer:
-                remaining[model.name] = remaining_requests(scorer, planned, model, cache)
-        return _forecast(bench, cache, policy, wings, remaining)
+        return _forecast(bench, cache, policy, wings, remaining_work(bench, cache, policy))
 
 
 def policy_for(config: Config, wings: Wings, folder: Path | None = None) -> SetPolicy:
@@ -123,17 +112,19 @@ def _forecast(
     cache: Path,
     policy: SetPolicy,
     wings: Wings,
-    remaining: Mapping[str, Remaining] = MappingProxyType({}),
+    remaining: "Mapping[str, Remaining]" = MappingProxyType({}),
 ) -> Forecast:
-    config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
-    scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
-    scored = with_remaining(scored, remaining)
-    if config.encoder is True:
-        scored = replace(scored, bfloat16_options=options_for_bfloat16(bench.items, cache))
-    if free is None:
-        return scored
-    models = [model for model in config.models if not free.models or model.name in free.models]
-    return with_words(scored, models, wings.free().prompts_in_words(free, bench.items), free.max_tokens)
+    config = policy.config
+    estimate = Forecast(config.name, len(bench.items), ())
+    if config.asks_models:
+        from robustify.pipeline.model_steps import forecast_models
+
+        estimate = forecast_models(bench, cache, policy, wings, remaining)
+    if config.encoder is True and has_encoder(cache):
+        from robustify.pipeline.encoder import options_for_bfloat16
+
+        return replace(estimate, bfloat16_options=options_for_bfloat16(bench.items))
+    return estimate
 
 
 def require_settings(config: Config, wings: Wings) -> None:
@@ -162,6 +153,8 @@ def require_settings(config: Config, wings: Wings) -> None:
     if config.cloze.labels is not None:
         cloze_labels(Path(config.cloze.labels))
     if config.contamination is not None:
+        from robustify.judging.text_overlap import require_files
+
         require_files([Path(file) for file in config.contamination.files])
     if config.free is not None:
         wings.free().require_free(config.free, [m.name for m in config.models])
@@ -181,13 +174,6 @@ def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
             "Set both to the same part.",
             code="template-hides-another-part",
         )
-
-
-def require_models(config: Config, cache: Path) -> None:
-    """Check the models before the first question. Raise `UsageError` if two voters are the same model, and `ModelError` if
-    files of a model are missing or damaged."""
-    templates = config.asking.templates()
-    refuse_twins(config, {m.name: check_model(m, cache, templates) or {} for m in config.models})
 
 
 @no_collector()
@@ -214,11 +200,13 @@ def load_bench(policy: SetPolicy) -> Loaded:
     )
 
 
-def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> RunInput:
+def ask_options(bench: Loaded, cache: Path, watch: "Watch", policy: SetPolicy) -> RunInput:
     """Answer every item from its options alone, and find the items in the files that `contamination` names."""
     config, texts, matches = policy.config, policy.config.contamination, None
     answers = answer_from_options(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
     if texts is not None:
+        from robustify.judging.text_overlap import overlap
+
         matches = overlap(bench.items, [Path(file) for file in texts.files], texts.ngram)
     return RunInput(
         items=tuple(bench.items),
@@ -227,50 +215,6 @@ def ask_options(bench: Loaded, cache: Path, watch: Watch, policy: SetPolicy) -> 
         answers=answers,
         fingerprints={},
         templates={f"{t.view}/{t.name}": t.digest for t in config.asking.templates()},
-    )
-
-
-def ask_models(
-    bench: Loaded, run_input: RunInput, cache: Path, watch: Watch, policy: SetPolicy, wings: Wings
-) -> RunInput:
-    """Ask the models one after another, and add their answers and the usage that their servers report."""
-    config, items, keep = policy.config, bench.items, policy.keeps_texts
-    free = None if config.free is None else wings.free().start(config.free, items, cache, restricted=not keep)
-    inference = None
-    if config.infer_question is not None:
-        from robustify.pipeline.inferred_questions import QuestionInference
-
-        inference = QuestionInference(config.infer_question, items, cache, keep=keep)
-    planned = plan(items, config.asking) if config.models else []
-    n_requests = sum(len(p.requests) for p in planned)
-    tables: list[Answers] = [run_input.answers]
-    fingerprints: dict[str, Mapping[str, str]] = {}
-    spent: list[Mapping[str, object]] = []
-    with nullcontext() if inference is None else closing(inference):
-        for model in config.models:
-            with (
-                watch(f"loading {model.name}", n_requests) as progress,
-                open_scorer(model, cache, seal=policy.cache_key) as scorer,
-            ):
-                timed = Stopwatch(progress)
-                tables.append(Answers.of(ask(planned, scorer, timed)))
-                store_pace(timed, model, cache)
-                if free is not None:
-                    free.ask(model.name, scorer, watch)
-                if inference is not None:
-                    inference.ask(model.name, scorer, watch)
-                fingerprints[model.name] = scorer.fingerprint()
-                if isinstance(scorer, Metered):
-                    spent.append(scorer.usage())
-    refuse_twins(config, fingerprints)
-    if inference is not None:
-        tables.append(Answers.of(inference.answers()))
-    return replace(
-        run_input,
-        facts=replace(run_input.facts, free=None if free is None else free.graded(watch)),
-        answers=Answers.concat(tables),
-        fingerprints=fingerprints,
-        spent=spent,
     )
 
 

@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from robustify.items.item import Item
 from robustify.judging import Judgement
-from robustify.judging.free_response import FreeGrades
-from robustify.models.engines.protocols import Watch
 from robustify.models.forecast import Forecast
 from robustify.pipeline.config import Adapters, Config
 from robustify.pipeline.free_settings import FreeSettings
@@ -20,6 +18,10 @@ from robustify.pipeline.run_input import RunInput
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import Run
+
+if TYPE_CHECKING:
+    from robustify.judging.free_response import FreeGrades
+    from robustify.models.engines.protocols import Watch
 
 
 class SetPolicy(Protocol):
@@ -46,7 +48,7 @@ class SetPolicy(Protocol):
         ...
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
-        """Return a context in which the set is read, run_input, and written."""
+        """Return a context in which the set is read, asked, and written."""
         ...
 
     def read(self) -> Loaded:
@@ -73,11 +75,11 @@ class SetPolicy(Protocol):
 class FreeAnswers(Protocol):
     """Answers in words to the questions of one run."""
 
-    def ask(self, name: str, model: object, watch: Watch) -> None:
+    def ask(self, name: str, model: object, watch: "Watch") -> None:
         """Ask a loaded model the questions, unless it cannot generate text or was not selected."""
         ...
 
-    def graded(self, watch: Watch) -> FreeGrades:
+    def graded(self, watch: "Watch") -> "FreeGrades":
         """Return the graded answers of all models."""
         ...
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 
 from robustify.base.errors import DataError, ItemError, Notice
 from robustify.reading import counting
+from robustify.reading.columns import LOGGED_TARGET, NAMES, is_named, labelled_series, several, usual_names
 from robustify.reading.loaders import answer_keys, option_columns
 from robustify.reading.loaders.file_evidence import ROWS_THAT_AGREE, FileEvidence, UncertainBaseError
 from robustify.reading.loaders.rows import Cells
-from robustify.reading.part_rules import several
 from robustify.reading.printed import literal
-from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, is_named, labelled_series, usual_names
 
 _ROWS_OF_LETTERS = 10
 """Least number of rows whose options are only small letters, or letters of another script, for a refusal."""

@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 from robustify.base.errors import DataError, Notice, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
+from robustify.reading.columns import known_name
 from robustify.reading.loaders import rows
-from robustify.reading.vocabulary import known_name
 
 _Record = tuple[int, list[str]]
 """First line of a record, and its cells."""

@@ -3,12 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
-from robustify.judging.accuracy import COLDEST, HOTTEST
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.judging.lint.rules import DEFECT_WORDS
 from robustify.judging.measures import SECTIONS, Measure, Section, of_section
-from robustify.judging.summary.looks import Looks, LooksSourceName
-from robustify.judging.summary.model_parts import Paired
+from robustify.judging.summary.model_parts import COLDEST, HOTTEST, Looks, LooksSourceName, Paired
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.report.format import (

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from robustify.judging.measures import CHOICES_ONLY, CLOZE, FULL
-from robustify.judging.summary.looks import Looks, Quoted, number_to_quote
+from robustify.judging.summary.model_parts import Looks, Quoted, number_to_quote
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.report.advice import Grounds

@@ -18,7 +18,7 @@ from robustify.base.key_file import Key, evaluator_key
 from robustify.base.redaction import muted
 from robustify.base.settings_files import shipped
 from robustify.items.item import Item
-from robustify.models.engines.settings import ModelSettings
+from robustify.models.model_settings import ModelSettings
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.restricted import ids, terms

@@ -19,15 +19,15 @@ from robustify.base.errors import AuthorisationError, DataError, ResourceError, 
 from robustify.base.files import move_up, sha256, staging, writable, write_json
 from robustify.items.answers import Answers
 from robustify.items.item import Item, item_row
-from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.result import State, Summary, read
 from robustify.reading.guard import Guard
 from robustify.runs import stored
-from robustify.runs.seal import is_restricted, require_seal
-from robustify.runs.stored import json_file, split_items
+from robustify.runs.stored import is_restricted, json_file, split_items
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from robustify.judging.free_response import FreeGrades
 
 
 MANIFEST = "run.json"
@@ -94,10 +94,12 @@ class Run:
         return list(stored.rows(self.folder / EVIDENCE, stored.EVIDENCE))
 
     @property
-    def free(self) -> FreeGrades | None:
+    def free(self) -> "FreeGrades | None":
         """Graded answers from `free.jsonl`, or None if the run asked for no free-text answers."""
         if FREE not in self.manifest["files"]:
             return None
+        from robustify.judging.free_response import FreeGrades
+
         self.require_unchanged(FREE)
         about = {name: self.manifest["free"][name] for name in ("calibration", "left_out")}
         return FreeGrades(tuple(stored.rows(self.folder / FREE, stored.OBJECT)), **about)
@@ -148,7 +150,7 @@ class Run:
     @cached_property
     def verdict_table(self) -> "pd.DataFrame":
         """Cells of `verdicts.csv` as texts. Raises `DataError` if the file is missing or is not such a table."""
-        return stored.table(self.folder / VERDICTS, "topic", "verdict")
+        return stored.csv_table(self.folder / VERDICTS, "topic", "verdict")
 
     @cached_property
     def looks(self) -> "pd.DataFrame | None":
@@ -156,7 +158,7 @@ class Run:
         if LOOKS not in self.manifest["files"]:
             return None
         self.require_unchanged(LOOKS)
-        return stored.table(self.folder / LOOKS)
+        return stored.csv_table(self.folder / LOOKS)
 
     def require_unchanged(self, *names: str) -> None:
         """Raise `DataError` if one of the named files (by default, any file) is missing or was changed after the run."""
@@ -198,6 +200,8 @@ def open_run(folder: Path, guard: Guard) -> Run:
             f"{folder / MANIFEST} is invalid; {expected}. Run the audit again.", code="other-run-format"
         ) from None
     if is_restricted(manifest):
+        from robustify.runs.seal import require_seal
+
         require_seal(folder, manifest)
     return Run(folder, manifest, guard)
 

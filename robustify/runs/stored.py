@@ -6,7 +6,7 @@ Errors name the file with its line, field, or column, but no value, because a va
 # mypy: disable-error-code="import-untyped"
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1
+SEAL = "mac"
+"""Field of run.json with the seal of a restricted run."""
+_RESTRICTED = ("sensitivity", "key_id", "adapter", "release", SEAL)
 WORDS = ("topic", "verdict", "reason", "cloze_excluded", "picked_by", "cue")
 """Columns of `verdicts.csv` without numbers."""
 _CELLS = {
@@ -109,6 +112,13 @@ OBJECT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 _STATE: TypeAdapter[State] = TypeAdapter(State)
 
 
+def is_restricted(manifest: Mapping[str, Any]) -> bool:
+    """Return whether any field of run.json indicates a restricted run. Removing one does not make the run public."""
+    files = manifest.get("files")
+    names = list(files) if isinstance(files, Mapping) else []
+    return any(name in manifest for name in _RESTRICTED) or any(n.startswith("splits/") for n in names)
+
+
 def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
     """Check each row of a JSON Lines file against a model, and yield it unchanged."""
     number = 0
@@ -155,7 +165,7 @@ def json_file(path: Path) -> Any:
         raise damaged(path, "is not readable JSON") from None
 
 
-def table(path: Path, *required: str) -> "pd.DataFrame":
+def csv_table(path: Path, *required: str) -> "pd.DataFrame":
     """Return a CSV file of a run with every cell as text, without the quotes added for spreadsheets. Cells of columns
     other than `item` and `WORDS` are numbers or empty."""
     import numpy as np

@@ -17,7 +17,7 @@ from robustify.export.mending import mended, write_set
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import SEES_STEM
 from robustify.models import forecast
-from robustify.pipeline import config, steps
+from robustify.pipeline import config, model_steps
 from robustify.reading import loaders
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
@@ -198,7 +198,7 @@ def test_data_is_checked_before_models_are_demanded(robustify, tmp_path: Path) -
 def test_a_dry_run_says_what_it_takes_before_the_model_is_there(
     robustify, cooking: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "ask_models", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(model_steps, "ask_models", lambda *_: pytest.fail("asked"))
     command = ("cooking.csv", "--public", "--dry-run")
     ended = robustify(*command, "-m", "smollm2-135m")
     assert ended.code == 0, ended.err
@@ -221,7 +221,7 @@ def test_a_long_run_has_a_page_before_its_models_answer_and_then_its_own(
     command = ["cooking.csv", "--public", "-m", "smollm2-135m", "-o", "out"]
     with monkeypatch.context() as patch:
         patch.setattr(forecast, "MANY", 10)
-        patch.setattr(steps, "open_scorer", lambda *_, **__: _refuse())
+        patch.setattr(model_steps, "open_scorer", lambda *_, **__: _refuse())
         there: list[bool] = []
         said = runs.say
         patch.setattr(runs, "say", lambda line: (there.append(Path("out/report.html").exists()), said(line)))

@@ -17,8 +17,9 @@ from robustify.composing.pool import OWN, VERDICTS, Candidate, Pool, make_pools,
 from robustify.gate.shapes import shapes_of
 from robustify.items.answers import Answers, Asked, answer
 from robustify.items.item import Item
-from robustify.models.asking import Asking, ask, plan
-from robustify.models.engines.settings import HFModel
+from robustify.items.views import Asking
+from robustify.models.asking import ask, plan
+from robustify.models.model_settings import HFModel
 from robustify.pipeline.run_input import unwatched
 from robustify.report.explorer import page
 from tests.support.cases import Texts, contents, refuses

@@ -12,7 +12,7 @@ from robustify.composing.pool import Candidate, Pool, make_pool
 from robustify.export.mending import place_keys
 from robustify.items.item import Item
 from robustify.judging.baselines.features import NAMES, amounts
-from robustify.judging.readers import compared
+from robustify.judging.readers import compared_in_item
 from robustify.judging.readers.fits import boosting, by_item
 
 _NOUNS = [f"{a}{b}{c}" for a in "bdfgklmnprst" for b in "aeiou" for c in ("rn", "ll", "sk", "t", "m")]
@@ -129,7 +129,7 @@ def test_the_form_of_a_set_is_what_its_auditor_sees() -> None:
             for pool, option in zip(pools, sets.option[:, nth].tolist(), strict=True)
         ]
         there = sets.exists[:, nth]
-        seen = compared(by_item(amounts(items), there), there)
+        seen = compared_in_item(by_item(amounts(items), there), there)
         for f in range(seen.shape[2]):
             place, levels = np.unique(seen[there][:, f], return_inverse=True)
             code = np.array([codes[:, f, nth][there][levels == at].max() for at in range(len(place))])

@@ -14,7 +14,7 @@ from robustify.composing import candidate_checks, writers
 from robustify.composing.candidate_checks import Consultants, Consultation, consult
 from robustify.composing.pool import OWN, Candidate, Pool, make_pool, make_pools
 from robustify.items.item import Item
-from robustify.models.engines.settings import HFModel, OpenAIModel
+from robustify.models.model_settings import HFModel, OpenAIModel
 from robustify.pipeline.run_input import unwatched
 from tests.support.cases import cases, refuses
 from tests.support.fake_scorer import opens

@@ -15,7 +15,8 @@ import yaml
 
 from robustify.base.errors import AuthorisationError, UsageError
 from robustify.items.item import Item
-from robustify.models.asking import Asking, Planned, plan
+from robustify.items.views import Asking
+from robustify.models.asking import Planned, plan
 from robustify.runs.run import Run, write_items
 from tests.export.test_inspect import asked, needs_inspect
 from tests.export.test_lm_eval import FLAGGED, KEPT, LM_EVAL, needs_lm_eval

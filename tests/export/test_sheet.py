@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import UsageError
-from robustify.export.sheet import FILES, find, read_answers, table, write_sheet
+from robustify.export.sheet import FILES, criteria_table, find, read_answers, write_sheet
 from robustify.reading.guard import UNGUARDED
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
@@ -29,13 +29,13 @@ def sheet(run: Run, folder: Path, **answers: str) -> dict[str, Any]:
 
 
 def test_the_table_has_only_its_keys_and_stands_in_the_order_of_the_groups() -> None:
-    criteria = table()["criteria"]
+    criteria = criteria_table()["criteria"]
     assert len({one["name"] for one in criteria}) == len(criteria)
     assert tuple(dict.fromkeys(one["group"] for one in criteria)) == GROUPS
     for one in criteria:
         assert set(one) <= KEYS, one["name"]
         assert {len(fact) for fact in one.get("facts", ())} <= {3, 4}, one["name"]
-        assert all(any(of.startswith(source) for source in table()["sources"]) for of in one["of"])
+        assert all(any(of.startswith(source) for source in criteria_table()["sources"]) for of in one["of"])
 
 
 def test_every_fact_stands_where_the_sheet_says_and_changes_with_it(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from robustify.items.prompt_templates import Message
 from robustify.judging.free_response import FreeGrades
 from robustify.judging.summary.model_parts import FreeFacts
 from robustify.pipeline import config as configs
-from robustify.pipeline import steps
+from robustify.pipeline import model_steps, steps
 from robustify.pipeline.free_settings import FreeSettings
 from robustify.reading.reply_structures import require_packages
 from robustify.runs.run import Run, open_run, write_items
@@ -32,7 +32,7 @@ from tests.support.trees import measured
 
 COLOURS = ("red", "green", "blue", "grey")
 N = 24
-OPENED = steps.open_scorer
+OPENED = model_steps.open_scorer
 """What really opens a model."""
 JUDGE = "judge: {model: big, base_url: 'http://127.0.0.1:9/v1'}"
 
@@ -76,8 +76,8 @@ def models() -> Iterator[None]:
         return Completion('{"verdict": "incorrect"}', usage={"total_tokens": 9})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(steps, "open_scorer", opened)
-        patch.setattr(steps, "check_model", lambda *_: None)
+        patch.setattr(model_steps, "open_scorer", opened)
+        patch.setattr(model_steps, "check_model", lambda *_: None)
         patch.setattr(HttpJudge, "complete", complete)
         yield
 
@@ -237,7 +237,7 @@ def test_lines_that_are_not_grades_are_refused(field: str, value: object) -> Non
 
 
 def test_a_served_model_answers_in_words_in_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "open_scorer", OPENED)
+    monkeypatch.setattr(model_steps, "open_scorer", OPENED)
     write_items(tmp_path / "items.jsonl", made_items()[:6])
     with stub() as server:
         settings = {"name": "toy", "engine": "openai", "base_url": server.url, "model": "toy"}

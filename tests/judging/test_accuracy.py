@@ -13,7 +13,6 @@ from robustify.base.arrays import Bools, Floats
 from robustify.items.answers import Answers
 from robustify.judging import judge
 from robustify.judging.accuracy import Credits, ScoredModel, score_model
-from robustify.judging.accuracy import heuristic_gap as judge_heuristic_gap
 from robustify.judging.accuracy import pairs as judge_pairs
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Parts, Rules, context
@@ -23,6 +22,7 @@ from robustify.judging.removal_effects import random_removal as judge_random_rem
 from robustify.judging.response_data import Facts
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
+from robustify.judging.screening import heuristic_gap as judge_heuristic_gap
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.stats.tests import (
     detectable,

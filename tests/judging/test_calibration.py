@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
+from robustify.base.arrays import Floats, Ints
 from robustify.items.scoring import picks
-from robustify.judging.accuracy import BINS, COLDEST, HOTTEST, Floats, Ints, ece, temperature
+from robustify.judging.accuracy import BINS, ece, temperature
 from robustify.judging.accuracy import bins as judge_bins
 from robustify.judging.accuracy import calibration as judge_calibration
 from robustify.judging.stats.intervals import wilson
+from robustify.judging.summary.model_parts import COLDEST, HOTTEST
 from tests.support.trees import in_trees
 
 bins = in_trees(judge_bins)

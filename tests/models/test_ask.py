@@ -8,8 +8,8 @@ from robustify.base.errors import DataError, RequestError
 from robustify.items import orders
 from robustify.items.answers import Answers
 from robustify.items.item import Item
-from robustify.items.views import Request
-from robustify.models.asking import Asking, ask, plan
+from robustify.items.views import Asking, Request
+from robustify.models.asking import ask, plan
 from robustify.models.engines.protocols import Logprob
 from tests.support.fake_scorer import FakeScorer, finds, likes_long_texts, likes_the_letter
 

@@ -7,18 +7,12 @@ from typing import Any
 import pytest
 
 from robustify.items.item import Item
+from robustify.items.views import Asking
 from robustify.models import forecast as forecasts
-from robustify.models.asking import Asking, plan
-from robustify.models.engines.settings import HFModel, OpenAIModel
-from robustify.models.forecast import (
-    CHARS_A_BRANCH,
-    SAMPLE,
-    SPEEDS,
-    Stopwatch,
-    forecast,
-    remaining_requests,
-    store_pace,
-)
+from robustify.models.asking import plan
+from robustify.models.costs import SAMPLE, SPEEDS, Stopwatch, forecast, remaining_requests, store_pace
+from robustify.models.forecast import CHARS_A_BRANCH
+from robustify.models.model_settings import HFModel, OpenAIModel
 from robustify.report.opening import forecast_lines
 
 

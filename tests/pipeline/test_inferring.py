@@ -8,7 +8,7 @@ import pytest
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
 from robustify.judging.audit.people import agreement_with_people
-from robustify.judging.readers.reader_rows import likeness_by_words
+from robustify.judging.text_overlap import likeness_by_words
 from robustify.models.replies import Replies
 from robustify.pipeline.config import Inferring
 from robustify.pipeline.inferred_questions import compare_inferred, infer_questions

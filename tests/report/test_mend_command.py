@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from robustify.report.mend_command import mend_command
+from robustify.report.opening import mend_command
 from tests.support.cases import cases
 from tests.support.fake_logs import boxes, jsonl, lm_eval_row, scores_for, sheet
 

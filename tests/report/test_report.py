@@ -21,8 +21,7 @@ import pytest
 from robustify.items.views import VIEWS, names, prompt_sources, template
 from robustify.judging.summary.quantity import Quantity, Score
 from robustify.judging.summary.result import Summary, read
-from robustify.report import first_screen, render, write_report
-from robustify.report.charts import charts
+from robustify.report import charts, first_screen, render, write_report
 from robustify.report.format import ABSENT, Cell, cell, p_cell, rated, table, value_table
 from robustify.report.opening import closing, opening
 from robustify.report.printing import MOST_WORDS

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from robustify.pipeline import run_input, steps
+from robustify.pipeline import model_steps, run_input, steps
 from tests.restricted.world import CANARIES, OPENERS, RECORDS, N, World, forms, leaks, rows_as_json
 from tests.support import restricted_set
 from tests.support.cases import contents
@@ -134,8 +134,8 @@ def test_an_engine_that_shows_a_prompt_is_not_heard(
     assert world.call("run", "mock.yaml", "-o", "RUN") in (code, 7 if code == 0 else code)
 
 
-NAMES = ("require_settings", "load_bench", "require_models", "ask_models", "judge_input", "plan")
-STEPS = [(steps, step) for step in NAMES]
+STEPS = [(steps, step) for step in ("require_settings", "load_bench", "judge_input")]
+STEPS += [(model_steps, step) for step in ("require_models", "ask_models", "plan")]
 STEPS += [(run_input, "guess"), (run_input, "probe")]
 
 

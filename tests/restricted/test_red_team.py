@@ -13,7 +13,7 @@ import robustify as rb
 from robustify.base.errors import RobustifyError
 from robustify.base.key_file import evaluator_key
 from robustify.gate.refused_content import private_states
-from robustify.pipeline import steps
+from robustify.pipeline import model_steps
 from robustify.restricted import restricted_folder
 from robustify.restricted.ids import item_id
 from tests.restricted.world import MODELS, RECORDS, N, World, leaks, rows_as_json
@@ -109,7 +109,7 @@ def copy(world: World) -> None:
 
 
 def elsewhere(world: World) -> None:
-    world.patch.setattr(steps, "check_model", lambda *_: pytest.fail("a server was asked"))
+    world.patch.setattr(model_steps, "check_model", lambda *_: pytest.fail("a server was asked"))
 
 
 def of_a_log(part: str, column: str, n: int) -> Attack:

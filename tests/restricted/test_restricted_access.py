@@ -14,7 +14,7 @@ from robustify.base.errors import AuthorisationError, DataError, UsageError
 from robustify.base.key_file import evaluator_key
 from robustify.base.settings_files import shipped
 from robustify.pipeline import config as configs
-from robustify.pipeline import steps
+from robustify.pipeline import model_steps, steps
 from robustify.restricted import access
 from robustify.restricted.access import Access
 from robustify.restricted.adapters import find_adapter
@@ -98,8 +98,8 @@ def test_each_missing_fact_is_a_refusal_of_its_own(mock: Path, case: dict[str, A
 def test_no_model_and_no_data_are_looked_at_before_the_facts(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("check_model", "open_scorer", "load_bench"):
-        monkeypatch.setattr(steps, name, lambda *_: pytest.fail("too early"))
+    for module, name in ((model_steps, "check_model"), (model_steps, "open_scorer"), (steps, "load_bench")):
+        monkeypatch.setattr(module, name, lambda *_: pytest.fail("too early"))
     config = configs.with_models(configs.load(mock / "mock.yaml", wings().adapters), ["smollm2-135m"])
     record_of(mock).unlink()
     with refused(4, code="terms-not-accepted"):

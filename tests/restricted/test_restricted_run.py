@@ -13,7 +13,7 @@ import pytest
 from robustify.base.errors import GuardrailError, RequestError
 from robustify.base.key_file import evaluator_key
 from robustify.pipeline import config as configs
-from robustify.pipeline import steps
+from robustify.pipeline import model_steps, steps
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
 from robustify.restricted.disclosure.released_page import read_released
 from robustify.restricted.restricted_folder import emit_split
@@ -35,7 +35,7 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, Any] = {"seals": []}
-    before, scorer = steps.ask_models, steps.open_scorer
+    before, scorer = model_steps.ask_models, model_steps.open_scorer
     proxy = "http://p.example:1"
     proxies = {"HTTP_PROXY": proxy, "all_proxy": proxy, "ROBUSTIFY_GATE_KEY": "a secret"}
     for name, value in proxies.items():
@@ -53,8 +53,8 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
         seen["tmp"] = [Path(tempfile.mkdtemp()).parent, Path(os.environ["TMPDIR"])]
         return before(*args)
 
-    monkeypatch.setattr(steps, "ask_models", look)
-    monkeypatch.setattr(steps, "open_scorer", opened)
+    monkeypatch.setattr(model_steps, "ask_models", look)
+    monkeypatch.setattr(model_steps, "open_scorer", opened)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("TRANSFORMERS_OFFLINE", "0")
     mask, temporary = os.umask(0o022), tempfile.gettempdir()
@@ -114,9 +114,9 @@ def test_a_public_adapter_runs_without_leave_and_without_its_path_in_the_record(
 def test_a_run_keeps_its_log_and_clears_what_a_killed_one_left(
     mock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, out = steps.ask_models, mock / "out" / "run"
+    real, out = model_steps.ask_models, mock / "out" / "run"
     spent = {"model": "m", "calls": 3}
-    monkeypatch.setattr(steps, "ask_models", lambda *args: replace(real(*args), spent=[spent]))
+    monkeypatch.setattr(model_steps, "ask_models", lambda *args: replace(real(*args), spent=[spent]))
     (left := out / f"{TEMPORARY}dead").mkdir(parents=True, mode=0o700)
     out.chmod(0o700)
     (left / "left").write_text("of a killed run")

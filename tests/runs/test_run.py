@@ -13,8 +13,8 @@ from robustify.base.errors import DataError, ResourceError, UsageError
 from robustify.base.files import sha256
 from robustify.export.dataset import export_dataset
 from robustify.items.item import Item, item_row
+from robustify.pipeline import model_steps, steps
 from robustify.pipeline import public as printing
-from robustify.pipeline import steps
 from robustify.pipeline.config import Config, parse
 from robustify.runs.run import LABELS, MANIFEST, Run, beginning, open_run, run_lock, write_items, write_lines
 from robustify.wings import GUARD, wings
@@ -83,7 +83,7 @@ def test_judging_under_other_rules_needs_no_model(
     config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = audit(config, tmp_path / "out")
-    monkeypatch.delattr(steps, "open_scorer")
+    monkeypatch.delattr(model_steps, "open_scorer")
     rules = run.manifest["config"]["screen"]
     assert rules.keys().isdisjoint(steps.RETIRED)
     rules.update(steps.RETIRED)  # as an earlier version wrote them
@@ -202,7 +202,7 @@ def test_a_model_is_looked_for_before_any_is_asked(
 ) -> None:
     monkeypatch.undo()
     both = config.model_dump() | {"models": [{"name": "smollm2-135m"}, {"name": "no-such-model"}]}
-    monkeypatch.setattr(steps, "ask_models", lambda *_: pytest.fail("asked too early"))
+    monkeypatch.setattr(model_steps, "ask_models", lambda *_: pytest.fail("asked too early"))
     with refuses("model-not-pulled"):
         audit(parse(both | {"screen": {"criterion": "unanimous"}}, "test"), tmp_path / "out")
 

@@ -9,7 +9,7 @@ import pytest
 
 from robustify.items.views import Request
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
-from robustify.pipeline import steps
+from robustify.pipeline import model_steps
 
 
 class FakeScorer:
@@ -27,7 +27,7 @@ class FakeScorer:
         return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}
 
 
-def opens(patch: pytest.MonkeyPatch, made: Callable[[str], Any], where: Any = steps) -> None:
+def opens(patch: pytest.MonkeyPatch, made: Callable[[str], Any], where: Any = model_steps) -> None:
     """Every model that a run, or another module, asks is there, and is the scorer that is made of its name."""
 
     @contextmanager

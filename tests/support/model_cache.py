@@ -11,7 +11,7 @@ from robustify.base.errors import ModelError
 from robustify.base.files import cache_folder
 from robustify.items.views import Request
 from robustify.models.downloads import locate, pull_model
-from robustify.models.engines.settings import HFModel
+from robustify.models.model_settings import HFModel
 from tests.support.cases import shape
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from robustify.items.views import Request
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.protocols import Logprob
-from robustify.models.engines.settings import OpenAIModel
+from robustify.models.model_settings import OpenAIModel
 from robustify.pipeline.config import Config, parse
 from tests.support.serving import Answer, serving
 

@@ -13,7 +13,7 @@ from robustify.items.views import Request
 from robustify.judging import Judgement
 from robustify.judging.summary.result import Summary
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
-from robustify.pipeline import steps
+from robustify.pipeline import model_steps, steps
 from robustify.pipeline.config import Config, parse
 from robustify.pipeline.run_input import RunInput
 from robustify.restricted.adapters import with_adapter
@@ -62,7 +62,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, n: int = 200, **chang
         monkeypatch.setenv(name, value)
     record.begin(evaluator_key(), record.record_file())
     opens(monkeypatch, Stub)
-    monkeypatch.setattr(steps, "check_model", lambda model, *_: {"sha256": model.name})
+    monkeypatch.setattr(model_steps, "check_model", lambda model, *_: {"sha256": model.name})
     return folder / "out"
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from robustify.base.errors import RobustifyError
-from robustify.items.views import Request
-from robustify.models.asking import Asking
+from robustify.items.views import Asking, Request
 from robustify.models.engines import check_model
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai.engine import OpenAIServer

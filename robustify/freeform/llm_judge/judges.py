@@ -24,7 +24,7 @@ from robustify.items.prompt_templates import Message, PromptTemplate, prompt_sha
 from robustify.judging.stats.intervals import majority_vote
 from robustify.models.engines.openai.client import Client, Refusal, Unreachable, count_of
 from robustify.models.engines.openai.letters import read_replies
-from robustify.models.engines.settings import OpenAIModel, host_of
+from robustify.models.model_settings import OpenAIModel, host_of
 from robustify.models.replies import Replies, reply_key
 from robustify.pipeline.free_settings import FreeSettings, JudgeSettings
 from robustify.reading.reply_structures import ErrorType, Reading, line_of

@@ -2,6 +2,8 @@
 
 import re
 
+FEWEST_WORDS = 5
+"""Minimum number of words in a searched sequence. A shorter one, such as "the capital of France", is not specific."""
 WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 UNIT = re.compile(

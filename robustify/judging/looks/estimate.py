@@ -27,7 +27,7 @@ from robustify.judging.looks.preference import FEWEST_WRONG, Slope, blind_slopes
 from robustify.judging.looks.read_options import UNREAD, PickRows, ReadOptions
 from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, group_sums
 from robustify.judging.stats.tests import Difference
-from robustify.judging.summary.looks import Looks, LooksSource, LooksSourceName, LooksState
+from robustify.judging.summary.model_parts import Looks, LooksSource, LooksSourceName, LooksState
 from robustify.judging.summary.quantity import Quantity, Reason
 
 TAIL = 0.975

@@ -118,10 +118,10 @@ def _linear_models(items: Sequence[Item]) -> dict[tuple[Reader, bytes, bytes], F
 
 def _form(items: Sequence[Item]) -> Floats:
     mask = OptionTable.from_items(items).mask
-    return compared(by_item(amounts(items), mask), mask)[mask]
+    return compared_in_item(by_item(amounts(items), mask), mask)[mask]
 
 
-def compared(raw: Floats, mask: Bools) -> Floats:
+def compared_in_item(raw: Floats, mask: Bools) -> Floats:
     """Append each feature's deviation from the item mean and its rank in the item. Shape (n, K, f) becomes (n, K, 3 f)."""
     existing = np.where(mask[:, :, None], raw, np.nan)
     ranks: Floats = np.zeros(raw.shape)

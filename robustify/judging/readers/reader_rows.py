@@ -19,9 +19,7 @@ from robustify.judging.baselines.conditional_logit import (
     log_probabilities,
 )
 from robustify.judging.baselines.near_duplicates import balanced_folds, content_hashes, fold_groups
-from robustify.judging.baselines.wording import FUNCTION_WORDS
 from robustify.judging.readers import READERS, ReaderFits
-from robustify.judging.text_overlap import search_words
 
 VIEW = NAME = "probe"
 TEMPLATE = "probe-v1"
@@ -91,12 +89,6 @@ INFERRED_TEMPLATES = {"meaning": "meaning-v1", "words": "words-v1"}
 LEAST_LIKENESS = {"meaning": 0.5, "words": 0.25}
 """Smallest similarity of a question that counts as inferred."""
 NO_QUESTION = "no_question"
-
-
-def likeness_by_words(question: str, other: str) -> float:
-    """Return the Dice coefficient of two questions' words, ignoring function words."""
-    a, b = (set(search_words(text)) - FUNCTION_WORDS for text in (question, other))
-    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
 def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats) -> Iterator[Answer]:

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from robustify.items.views import Template
 from robustify.models.engines.protocols import Scorer
-from robustify.models.engines.settings import (
+from robustify.models.model_settings import (
     HFModel,
     ModelSettings,
     OpenAIModel,

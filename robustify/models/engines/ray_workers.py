@@ -21,8 +21,8 @@ from robustify.base.errors import DISTRIBUTION, ModelError, ResourceError, first
 from robustify.models.engines.local.engine import recipe
 from robustify.models.engines.local.paths import Pieces, Rows, Scored, Traits
 from robustify.models.engines.plan import Encoded, Sections
-from robustify.models.engines.settings import LOCAL, RayModel
 from robustify.models.folder import check_folder
+from robustify.models.model_settings import LOCAL, RayModel
 
 if TYPE_CHECKING:
     from robustify.models.engines.local.model import Local

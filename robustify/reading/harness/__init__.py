@@ -23,10 +23,9 @@ from robustify.reading.guard import Guard
 from robustify.reading.harness import asked_items
 from robustify.reading.harness.fetch import UNREACHABLE
 from robustify.reading.harness.task_files import code_words, task_files
-from robustify.reading.loaders.loaded import Source
+from robustify.reading.loaders.loaded import Source, TaskDocument
 from robustify.reading.loaders.open_file import NamedSet, require_digest
 from robustify.reading.loaders.rows import table_of
-from robustify.reading.task_documents import TaskDocument
 
 _PACKAGES = {
     "lm-eval": ("lm_eval", "lm-eval", "lm-eval"),

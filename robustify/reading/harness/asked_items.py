@@ -13,6 +13,7 @@ from typing import Any
 from robustify.base.errors import ItemError, Notice
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
+from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import Fault, SourceRow, SourceTable, as_object
 from robustify.reading.logs.requested import NO_TEXTS, listed_options
@@ -24,7 +25,6 @@ from robustify.reading.marks.labelling import (
     only_labels,
     series_named,
 )
-from robustify.reading.vocabulary import NAMES, usual_names
 
 KEY = "doc_to_target"
 STEM, CHOICES, TASK = "doc_to_text", "doc_to_choice", "lm-eval task"

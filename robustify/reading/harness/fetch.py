@@ -209,7 +209,7 @@ def spare_retries() -> None:
             os.environ["HF_HUB_OFFLINE"], constants.HF_HUB_OFFLINE = "1", True
 
 
-def main(job_file: str, rows_file: str, facts_file: str) -> None:
+def load_set(job_file: str, rows_file: str, facts_file: str) -> None:
     """Load the set of a job, and write its rows and facts."""
     # Later versions of `datasets` have no such code.
     os.environ["HF_DATASETS_TRUST_REMOTE_CODE"] = "0"
@@ -229,4 +229,4 @@ def main(job_file: str, rows_file: str, facts_file: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    load_set(*sys.argv[1:])

@@ -21,18 +21,17 @@ from robustify.base.settings_files import name_of, named_set
 from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
+from robustify.reading.columns import PartDecision
 from robustify.reading.guard import Guard
 from robustify.reading.loaders.answer_keys import FORMS
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
-from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source
+from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source, TaskDocument
 from robustify.reading.loaders.open_file import NamedSet, open_rows
 from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
-from robustify.reading.part_rules import PartDecision
 from robustify.reading.survey import find_defects
-from robustify.reading.task_documents import TaskDocument
 
 _MANY = 1 << 15
 """Number of items from which they stay packed, because as objects they take several times as much memory."""

@@ -32,17 +32,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import Cells, SourceTable, cell_or_none
-from robustify.reading.part_rules import ColumnError, PartDecision, PartRule, Value, decide_part, several
-from robustify.reading.vocabulary import (
+from robustify.reading.columns import (
     NAMES,
     WRONG_PREFIXES,
+    ColumnError,
+    PartDecision,
+    PartRule,
+    Value,
     choice_columns,
+    decide_part,
     every_named,
     is_named,
+    several,
     usual_names,
 )
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.rows import Cells, SourceTable, cell_or_none
 
 _SAMPLE = 10_000
 """Number of records, from the first, in which the columns are decided."""

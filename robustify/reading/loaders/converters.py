@@ -12,11 +12,11 @@ from string import ascii_uppercase
 from typing import Any
 
 from robustify.base.errors import DataError, Notice, counted
+from robustify.reading.columns import LOGGED_TARGET, NAMES, choice_columns, labelled_series, usual_names
 from robustify.reading.loaders import special_layouts
 from robustify.reading.loaders.option_columns import right_count_error, truth
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
 from robustify.reading.marks.labelling import cut_at_labels, without_tail
-from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, choice_columns, labelled_series, usual_names
 
 _SAMPLE, _SAMPLE_OF_LAYOUT = 20, 200
 _CROSSED = ("Context1", "Context2", "Target1", "Target2")

@@ -13,14 +13,13 @@ from robustify.base.errors import DataError, Notice
 from robustify.items.item import MOST
 from robustify.reading import counting
 from robustify.reading.bare_items import has_lead
+from robustify.reading.columns import LOGGED_TARGET, NAMES, every_named, is_named, several, usual_names
 from robustify.reading.loaders import answer_keys, listed_options, option_columns
 from robustify.reading.loaders.column_rules import Columns
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import RawItem
 from robustify.reading.marks import labelling
 from robustify.reading.marks.labelling import begins_without_label, cut_at_labels, only_labels
-from robustify.reading.part_rules import several
-from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, usual_names
 
 _MARK = "the mark in the choices"
 ROWS_THAT_AGREE = 3

@@ -15,6 +15,7 @@ from itertools import islice
 from sys import intern
 
 from robustify.base.errors import DataError, Notice, counted
+from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders.converters import inner_items, is_item
 from robustify.reading.loaders.rows import (
     NOT_UTF8,
@@ -31,7 +32,6 @@ from robustify.reading.loaders.rows import (
     undecoded,
     whole_text,
 )
-from robustify.reading.vocabulary import NAMES, usual_names
 
 _SPACE = " \t\r\n"
 _BLANK = re.compile(f"[{_SPACE}]*")

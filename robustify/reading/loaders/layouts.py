@@ -17,23 +17,27 @@ from robustify.base.errors import DataError, Notice, UsageError, counted
 from robustify.base.redaction import HoldsText
 from robustify.reading import file_checks
 from robustify.reading.bare_items import Bare, bare_items
+from robustify.reading.columns import (
+    LOGGED_TARGET,
+    NAMES,
+    ColumnError,
+    PartDecision,
+    every_named,
+    is_named,
+    known_name,
+    several,
+    usual_names,
+)
 from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
 from robustify.reading.loaders.column_rules import PARTS, Columns, decide_columns
 from robustify.reading.loaders.converters import special_table
 from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
 from robustify.reading.loaders.published import OWN, PublishedLayout, Read, layouts, read_own, reader_of
 from robustify.reading.marks.labelling import cut_at_labels
-from robustify.reading.part_rules import ColumnError, PartDecision, several
-from robustify.reading.vocabulary import LOGGED_TARGET, NAMES, every_named, is_named, known_name, usual_names
 
 _ROWS_LOOKED_AT = 200
-_FIXED = (
-    ("yes", "no"),
-    ("true", "false"),
-    ("yes", "no", "maybe"),
-    ("true", "false", "unknown"),
-    ("entailment", "neutral", "contradiction"),
-)
+_FIXED = (("yes", "no"), ("true", "false"), ("yes", "no", "maybe"), ("true", "false", "unknown"),
+          ("entailment", "neutral", "contradiction"))  # fmt: skip
 """Options that files without options imply by their keys. These words are safe to show."""
 _DAMAGED = Notice(
     "the labels of the options repeat, or one is missing, but other rows have labels in a series. Mend the labels",

@@ -15,6 +15,7 @@ from typing import Any
 
 from robustify.base.errors import ItemError
 from robustify.base.texts import undressed
+from robustify.reading.columns import NAMES, choice_columns, column_label, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.option_columns import (
     NO_OPTIONS,
@@ -27,7 +28,6 @@ from robustify.reading.loaders.option_columns import (
 )
 from robustify.reading.marks import labelling
 from robustify.reading.printed import literal, unquoted
-from robustify.reading.vocabulary import NAMES, choice_columns, column_label, usual_names
 
 _TAIL = re.compile(
     r"[\W_]*(?:[^\W\d_][^\n:：]{1,30}[:：].*|(?:choose|select|pick)\s.*|https?://\S+|\(.*\)\W*)",

@@ -4,6 +4,8 @@ Settings refuse unknown names. A defect is a finding about a benchmark, not a fa
 a file. It names an item and a line, and never contains text.
 """
 
+import hashlib
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -13,8 +15,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from robustify.base.errors import Notice, UsageError
 from robustify.base.settings_files import Settings
 from robustify.items.item import Item
-from robustify.reading.part_rules import PartDecision
-from robustify.reading.task_documents import TaskDocument
+from robustify.reading.columns import PartDecision
 
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
@@ -148,6 +149,33 @@ class Recognised:
     decisions: tuple[PartDecision, ...] = ()
     keyed_by: str = ""
     origin: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDocument:
+    """Document of a harness's task, by which the rows of its logs are recognized, whatever their columns are called.
+
+    It has the digest of its content, its number in the task, and its target, at the `line` of the set's rows."""
+
+    line: int
+    digest: str
+    number: str
+    target: str
+
+    @classmethod
+    def from_row(cls, line: int, row: Mapping[str, Any]) -> "TaskDocument":
+        """Return the document of a row of lm-eval."""
+        return cls(line, _digest(row.get("doc")), str(row.get("doc_id")), str(row.get("target")))
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Number and target, which recognize a document that was logged in another form."""
+        return self.number, self.target
+
+
+def _digest(document: object) -> str:
+    text = json.dumps(document, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,7 @@ from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import read_yaml
 from robustify.reading import records
 from robustify.reading.loaders import special_layouts
-from robustify.reading.loaders.json_rows import document_rows, json_rows, whole_object
-from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.loaded import FieldMap, TaskDocument
 from robustify.reading.loaders.rows import (
     Again,
     Cells,
@@ -38,7 +37,6 @@ from robustify.reading.loaders.rows import (
     whole_text,
 )
 from robustify.reading.marks.labelling import COUNTED, LETTERS
-from robustify.reading.task_documents import TaskDocument
 
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -121,6 +119,8 @@ def open_rows(
     elif files[0].suffix in (".arrow", ".parquet"):
         table = arrow_rows(name, opened)
     else:
+        from robustify.reading.loaders.json_rows import whole_object
+
         texts = ((file_name, whole_text(partial(_decoded, again))) for file_name, again in opened)
         table = table_of(enumerate((whole_object(*text) for text in texts), start=1))
     large = stream and sum(file.stat().st_size for file in files) >= _LARGE
@@ -237,8 +237,12 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
                 code="empty-file",
             )
         case "{" | "[":
+            from robustify.reading.loaders.json_rows import json_rows
+
             return json_rows(name, text)
         case _ if name.endswith((".yaml", ".yml")):
+            from robustify.reading.loaders.json_rows import document_rows
+
             return document_rows(
                 name,
                 read_yaml(whole_text(text).encode("utf-8", "surrogateescape"), name, "items", texts=True),

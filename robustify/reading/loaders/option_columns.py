@@ -13,10 +13,9 @@ from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, is_blank, undressed
 from robustify.items.item import FEWEST
+from robustify.reading.columns import NAMES, column_label, name_key, several
 from robustify.reading.loaders import rows
-from robustify.reading.part_rules import several
 from robustify.reading.printed import literal, may_list_several, unquoted, unreadable_list
-from robustify.reading.vocabulary import NAMES, column_label, name_key
 
 _SEPARATORS = ("\n", "|", ";")
 _TRUTHS = {

@@ -11,12 +11,11 @@ from string import Formatter
 from robustify.base.errors import ItemError
 from robustify.base.settings_files import read_yaml
 from robustify.items.item import NO_ID
+from robustify.reading.columns import NAMES, choice_columns, several, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.listed_options import FormRule, read_choices
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.option_columns import own_label
-from robustify.reading.part_rules import several
-from robustify.reading.vocabulary import NAMES, choice_columns, usual_names
 
 OWN = "robustify"
 """Name of the layout that robustify writes, and reads back unchanged."""

@@ -14,6 +14,7 @@ from string import ascii_uppercase
 
 from robustify.base.errors import ItemError, Notice
 from robustify.items.item import FEWEST, MOST
+from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.published import columns_of_options
 from robustify.reading.loaders.rows import (
@@ -26,7 +27,6 @@ from robustify.reading.loaders.rows import (
     text_list,
 )
 from robustify.reading.printed import literal
-from robustify.reading.vocabulary import NAMES, usual_names
 
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
 _LETTERED_START = re.compile(r"Answer Choices:\s*(?=\(A\))")

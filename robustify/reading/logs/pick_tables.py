@@ -20,15 +20,17 @@ from robustify.reading.loaders.loaded import mapped_columns
 from robustify.reading.logs import log
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming, decide_naming, whole_number
-from robustify.reading.logs.pick_cells import PickCells, PickColumns, pick_cells
 from robustify.reading.logs.pick_rules import (
     BEST_SCORE,
     CALLED,
     PARTS,
+    PickCells,
+    PickColumns,
     Profile,
     decide,
     model_columns,
     option_columns,
+    pick_cells,
     require_parts,
 )
 from robustify.reading.logs.prompts import assumed_view

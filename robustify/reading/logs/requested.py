@@ -12,12 +12,12 @@ from typing import NamedTuple
 from robustify.base.errors import DataError, ItemError, Notice
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
+from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.reading.logs.log import ItemsOfLog, LoggedItem
 from robustify.reading.logs.prompts import Prompt, plain_context
 from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
-from robustify.reading.vocabulary import NAMES, usual_names
 
 _SAMPLED = 200
 _LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from robustify.base.errors import Notice
 from robustify.base.redaction import HoldsText
 from robustify.items.item import Item
+from robustify.reading.loaders.loaded import TaskDocument
 from robustify.reading.loaders.rows import Fault, SourceRow
 from robustify.reading.logs import log
-from robustify.reading.task_documents import TaskDocument
 
 _OTHER = Notice("the document is not an item of the task that --data names", code="document-not-in-task")
 

@@ -15,14 +15,17 @@ from typing import Literal
 
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import INVISIBLE, unspaced
-from robustify.reading.marks.corrections import after_denials, corrections, doubted, short_sentences
 from robustify.reading.marks.labelling import CLOSING, COUNTED, LETTERS, OPENING, SERIES, TOKEN, as_mark
 from robustify.reading.marks.reply_parts import (
+    after_denials,
     answer_words,
+    corrections,
+    doubted,
     json_answer,
     lists_other_options,
     quoted_members,
     reply_parts,
+    short_sentences,
     split_reasoning,
     states_options,
     unfenced,

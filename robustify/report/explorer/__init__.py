@@ -129,12 +129,13 @@ def island_of(
         row = with_item(short, items[i], verdicts[i].reason, like, cloze_excluded)
         p, cues = row.get("p_shortcut"), row.get("cues")
         entries.append({
-            "id": shown(row["item"]), "verdict": row["verdict"], "reason": shown(row["reason"]),
-            "topic": shown(row["topic"] or ""), "stem": shown(row["stem"]), "choices": list(map(shown, row["choices"])),
+            "id": _visible(row["item"]), "verdict": row["verdict"], "reason": _visible(row["reason"]),
+            "topic": _visible(row["topic"] or ""), "stem": _visible(row["stem"]),
+            "choices": list(map(_visible, row["choices"])),
             "key": row["key"], "votes": list(row["votes"].values()), "pick": row["pick"], "p_pick": row.get("p_pick"),
             "shortcut": p, "likely": "" if p is None else likely(p),
             "cue": "" if row["pick"] is None else cues[0]["cue"] if cues else "none", "inferred": row.get("inferred"),
-            "mends": row["mends"], "says": [shown(line) for line in evidence_lines(row)],
+            "mends": row["mends"], "says": [_visible(line) for line in evidence_lines(row)],
         })  # fmt: skip
     counts = Counter(verdicts.kinds[kind][0] for kind in verdicts.which.tolist())
     return {
@@ -146,7 +147,7 @@ def island_of(
     }
 
 
-def shown(text: str) -> str:
+def _visible(text: str) -> str:
     """Escape characters that hide or reorder text. Line ends and tabs are kept."""
     if text.isprintable():
         return text

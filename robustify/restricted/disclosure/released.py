@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from robustify.judging.measures import MEASURES, TOPICS_RANK, PartName, ReleaseGroup
 from robustify.judging.stats.intervals import wilson
-from robustify.judging.summary.looks import Looks
+from robustify.judging.summary.model_parts import Looks
 from robustify.judging.summary.quantity import Measured, Score
 from robustify.judging.summary.result import State, Summary
 from robustify.judging.summary.screen_parts import TopicRow

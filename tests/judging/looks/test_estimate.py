@@ -9,7 +9,7 @@ from robustify.base.arrays import Ints
 from robustify.judging.looks.estimate import estimates, looks_difference
 from robustify.judging.looks.panel import Panel
 from robustify.judging.looks.read_options import TIED, UNREAD, PickRows, ReadOptions, beats_chance
-from robustify.judging.summary.looks import Looks, number_to_quote
+from robustify.judging.summary.model_parts import Looks, number_to_quote
 from robustify.judging.summary.quantity import Quantity, Reason, Score
 from tests.judging.looks.worlds import World, world
 

@@ -16,7 +16,7 @@ from robustify.judging.looks import run_looks
 from robustify.judging.looks.estimate import Estimate
 from robustify.judging.measures import LOOKS
 from robustify.judging.response_data import Facts
-from robustify.judging.summary.looks import Looks
+from robustify.judging.summary.model_parts import Looks
 from robustify.judging.summary.result import read
 from tests.support.contexts import context_of
 

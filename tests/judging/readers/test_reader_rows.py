@@ -25,9 +25,9 @@ from robustify.judging.readers.reader_rows import (
     meaning,
     probe,
 )
-from robustify.models import downloads
+from robustify.models import folder
 from robustify.pipeline import encoder
-from robustify.pipeline.encoder import answer_by_meaning, has_encoder
+from robustify.pipeline.encoder import answer_by_meaning
 from tests.judging.readers.test_readers import items_with, vectors_of
 
 SETTINGS = ProbeSettings()
@@ -95,7 +95,7 @@ def test_a_large_set_is_drawn_from() -> None:
 
 
 def test_without_the_encoder_nothing_is_asked(tmp_path: Path) -> None:
-    assert not has_encoder(tmp_path)
+    assert not folder.has_encoder(tmp_path)
     assert answer_by_meaning(cued(60), SETTINGS, tmp_path, keep=True) == []
 
 
@@ -104,7 +104,7 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
 ) -> None:
     pytest.importorskip("torch")
     here = cache_folder()
-    if downloads.encoder(here) is None:
+    if folder.encoder(here) is None:
         pytest.skip("the encoder is not here: robustify models pull minilm-l6-v2")
     (tmp_path / "models").symlink_to(here / "models")
     kinds = (("hammer", "wrench", "chisel", "pliers"), ("otter", "heron", "lynx", "badger"))
@@ -126,12 +126,9 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     assert [row.scores for row in faster] != [row.scores for row in rows]
 
 
-def test_a_forecast_names_the_faster_type_for_many_options_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_forecast_names_the_faster_type_for_many_options_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = ([Item(f"i{i}", "?", (f"a {i}", f"b {i}"), 0) for i in range(n)] for n in (100, 3_000))
-    monkeypatch.setattr(encoder, "has_encoder", lambda _cache: True)
     for is_fast in (True, False):
         monkeypatch.setattr(encoder, "_has_bfloat16", lambda is_fast=is_fast: is_fast)
-        counts = [encoder.options_for_bfloat16(items, tmp_path) for items in (few, many)]
+        counts = [encoder.options_for_bfloat16(items) for items in (few, many)]
         assert counts == [0, 6_000 * is_fast]

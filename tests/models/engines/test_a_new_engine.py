@@ -8,12 +8,11 @@ from typing import Any, Literal
 import pytest
 
 from robustify.base.errors import UsageError
-from robustify.items.views import Request
-from robustify.models.asking import Asking
+from robustify.items.views import Asking, Request
+from robustify.models.costs import forecast
 from robustify.models.engines import ENGINES, Engine, check_model, open_scorer
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
-from robustify.models.engines.settings import ModelSettings
-from robustify.models.forecast import forecast
+from robustify.models.model_settings import ModelSettings
 from robustify.pipeline.config import parse, with_models
 from tests.support.fake_logs import boxes
 

@@ -12,12 +12,12 @@ import pytest
 
 from robustify.base.errors import RequestError
 from robustify.items.item import Item
-from robustify.items.views import Request
-from robustify.models.asking import Asking, ask, plan
+from robustify.items.views import Asking, Request
+from robustify.models.asking import ask, plan
 from robustify.models.engines import open_scorer
 from robustify.models.engines import ray_workers as ray_remote
 from robustify.models.engines.protocols import Logprob, Scorer, Writer
-from robustify.models.engines.settings import HFModel, OpenAIModel, RayModel
+from robustify.models.model_settings import HFModel, OpenAIModel, RayModel
 from tests.support.cases import contents
 from tests.support.fake_ray import FakeRay
 from tests.support.model_cache import REQUESTS, tiny_llama

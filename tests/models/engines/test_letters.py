@@ -17,10 +17,10 @@ pytest.importorskip("openai", reason="the openai extra is not installed")
 
 from robustify.items.answers import Answer, Answers, Asked, answer
 from robustify.items.item import Item
-from robustify.items.views import Request
+from robustify.items.views import Asking, Request
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import UNANSWERED
-from robustify.models.asking import Asking, ask, plan
+from robustify.models.asking import ask, plan
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.protocols import Logprob

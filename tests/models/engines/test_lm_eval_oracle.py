@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from robustify.items.views import Request
-from robustify.models.asking import Asking, plan
+from robustify.items.views import Asking, Request
+from robustify.models.asking import plan
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.model_cache import hf, model_folder

@@ -23,7 +23,7 @@ from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai import client
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens_of
-from robustify.models.engines.settings import RayModel
+from robustify.models.model_settings import RayModel
 from robustify.pipeline import steps
 from tests.support.cases import coded, contents
 from tests.support.openai_stub import Stub, Toy, config, model, scored, stub

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from robustify.models.engines.ray_workers import cluster
-from robustify.models.engines.settings import RayModel
+from robustify.models.model_settings import RayModel
 from robustify.runs.run import write_items
 from tests.support.cases import coded
 from tests.support.fake_logs import boxes

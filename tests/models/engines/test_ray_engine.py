@@ -15,7 +15,7 @@ from robustify.models.engines.cache import Cache
 from robustify.models.engines.local.engine import HF
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
-from robustify.models.engines.settings import RayModel
+from robustify.models.model_settings import RayModel
 from tests.support.cases import coded
 from tests.support.fake_ray import FakeRay
 from tests.support.model_cache import hf, spoil_config, tiny, tiny_llama

@@ -16,7 +16,7 @@ from robustify.items.views import Request
 from robustify.models.engines.cache import Cache
 from robustify.models.engines.openai import servers
 from robustify.models.engines.openai.engine import OpenAIServer
-from robustify.models.engines.settings import OpenAIModel
+from robustify.models.model_settings import OpenAIModel
 from robustify.pipeline.config import parse
 from tests.support.cases import coded
 from tests.support.openai_stub import Stub, Toy, model, scored, stub

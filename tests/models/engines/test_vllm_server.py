@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from robustify.models.asking import Asking, plan
+from robustify.items.views import Asking
+from robustify.models.asking import plan
 from robustify.models.engines import open_scorer
 from robustify.models.engines.protocols import Writer
-from robustify.models.engines.settings import OpenAIModel
+from robustify.models.model_settings import OpenAIModel
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.model_cache import hf, model_folder

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from robustify.items.item import Item
-from robustify.models.asking import Asking, ask, plan
+from robustify.items.views import Asking
+from robustify.models.asking import ask, plan
 from tests.export.test_inspect import asked
 from tests.reading.harness.made_tasks import docs, write_tasks
 from tests.reading.harness.test_by_name import INSPECT, LM_EVAL, called, needs_inspect, needs_lm_eval

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from robustify.reading.columns import ColumnError, several
 from robustify.reading.loaders import column_rules, published
 from robustify.reading.loaders.converters import SPECIAL_LAYOUTS
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.published import PublishedLayout, layouts, template_columns
-from robustify.reading.part_rules import ColumnError, several
 from tests.reading.loaders.made import loaded, right
 from tests.support.cases import refuses
 

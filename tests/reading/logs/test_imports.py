@@ -283,7 +283,8 @@ def test_the_encoder_audits_an_import_as_it_does_a_run(
         found = np.random.default_rng(0).normal(size=(len(texts), 8))
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
-    monkeypatch.setattr("robustify.models.downloads.encoder", lambda _: tmp_path)
+    for room in ("models.folder", "pipeline.encoder"):
+        monkeypatch.setattr(f"robustify.{room}.encoder", lambda _: tmp_path)
     monkeypatch.setattr("robustify.models.engines.local.model.sentence_vectors", vectors)
     run = made_run(tmp_path, overrides=chosen)
     assert (run.summary.residual.encoder is not None) == audits

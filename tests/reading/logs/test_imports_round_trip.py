@@ -18,7 +18,7 @@ from robustify.items.orders import own
 from robustify.items.views import template
 from robustify.models.asking import Planned, ask
 from robustify.models.engines import open_scorer
-from robustify.models.engines.settings import HFModel
+from robustify.models.model_settings import HFModel
 from robustify.pipeline.config import parse, shipped
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import robustify

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from robustify.reading.columns import NAMES
 from robustify.reading.logs import LogOptions, gather, mapping, read_log
 from robustify.reading.logs.pick_rules import RULES, Profile, decide
-from robustify.reading.vocabulary import NAMES
 from tests.support.fake_logs import boxes, sheet
 
 DRESSED = {

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from robustify.items.item import Item
+from robustify.reading.loaders.loaded import TaskDocument
 from robustify.reading.loaders.rows import SourceRow
 from robustify.reading.logs.log import NOTHING
 from robustify.reading.logs.task_items import TaskItems
-from robustify.reading.task_documents import TaskDocument
 from tests.support.cases import contents
 
 TABLES = contents("logs/task_items")

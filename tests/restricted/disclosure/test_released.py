@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
-from robustify.judging.summary.looks import Looks, LooksSource
-from robustify.judging.summary.model_parts import Model
+from robustify.judging.summary.model_parts import Looks, LooksSource, Model
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.judging.summary.screen_parts import ExcessOverChance, TopicRow

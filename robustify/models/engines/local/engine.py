@@ -25,8 +25,8 @@ from robustify.models.engines.plan import (
     encode,
 )
 from robustify.models.engines.protocols import Closing, Logprob, Progress, no_progress
-from robustify.models.engines.settings import TransformersSettings
 from robustify.models.folder import check_folder, file_digests, has_chat_template, read_record
+from robustify.models.model_settings import TransformersSettings
 
 VERSION = "hf-2"
 """Version of the engine. It is part of the recipe, so each version has separate scores."""

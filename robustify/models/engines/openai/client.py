@@ -16,7 +16,7 @@ from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 
 from robustify.base.errors import ModelError, UsageError, installing
-from robustify.models.engines.settings import OpenAIModel, host_of, refuse_servers
+from robustify.models.model_settings import OpenAIModel, host_of, refuse_servers
 
 _PASSING = (408, 409, 429)
 """Statuses below 500 that the SDK retries."""

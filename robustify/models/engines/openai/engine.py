@@ -20,7 +20,7 @@ from robustify.models.engines.openai.probes import ENDED, PROBES, RESUMED, Probe
 from robustify.models.engines.openai.servers import Servers
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob, Progress, no_progress
-from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
+from robustify.models.model_settings import DEFAULT_SAMPLES, OpenAIModel
 
 VERSION = "openai-1"
 """Version of the engine. It is part of the recipe, so each version has separate scores."""

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from robustify.base.errors import ModelError
-from robustify.models.engines import settings
+from robustify.models import model_settings
 from robustify.models.engines.openai.client import Client, Refusal
 
 _LOG = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Session:
 
     def __init__(self, client: Client, ask: Ask, *, chat: bool) -> None:
         self.client, self.chat, self.longest = client, chat, ""
-        self.budget, self.single, self.seeded, self.adds_text = settings.PROBES, False, False, False
+        self.budget, self.single, self.seeded, self.adds_text = model_settings.PROBES, False, False, False
         self.tastes: tuple[str, ...] = ()
         self.trials: dict[str, list[bool]] = {}
         self.missed: set[str | None] = set()
@@ -108,7 +108,7 @@ class Session:
 
     def doubt(self) -> None:
         """Add as many requests to the budget, once, to find out whether the server or its model failed."""
-        self.budget += 0 if self._doubted else settings.PROBES
+        self.budget += 0 if self._doubted else model_settings.PROBES
         self._doubted = True
 
     def follow(self, kind: str, n: int) -> list[bool]:

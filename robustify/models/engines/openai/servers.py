@@ -28,7 +28,7 @@ from robustify.models.engines.openai.letters import (
 from robustify.models.engines.openai.logprobs import Questions, score
 from robustify.models.engines.openai.probes import LETTERS, PROBES, Heard, Probe, Question, Session
 from robustify.models.engines.protocols import Closing, Reply
-from robustify.models.engines.settings import DEFAULT_SAMPLES, OpenAIModel
+from robustify.models.model_settings import DEFAULT_SAMPLES, OpenAIModel
 
 _LOG = logging.getLogger(__name__)
 # Pairs of the path for generating text and the field for the length of a reply.

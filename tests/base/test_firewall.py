@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from robustify.base.redaction import firewall
+from robustify.base import redaction
 from robustify.cli import concealed
 from tests.support.cases import cases, contents
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "robustify"
 SECRET = "zanzibar platypus of the seventh lamp is turned by which merun?"
 BUG = re.compile(r"robustify: a bug in robustify \(([\w ]+) at ([\w./<>]+):\d+; details omitted: .*\)")
@@ -22,7 +22,9 @@ BUG = re.compile(r"robustify: a bug in robustify \(([\w ]+) at ([\w./<>]+):\d+; 
 
 def python(code: str, *args: str, **env: str) -> "subprocess.CompletedProcess[str]":
     """A process that fails in the way `code` says; `SECRET` is in its hands."""
-    head = f"import sys\nfrom robustify import cli\nfrom robustify.base.redaction import firewall\nSECRET = {SECRET!r}\n"
+    head = (
+        f"import sys\nfrom robustify import cli\nfrom robustify.base import redaction\nSECRET = {SECRET!r}\n"
+    )
     return subprocess.run(
         [sys.executable, "-c", head + code, *args],
         capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
@@ -84,7 +86,7 @@ def test_a_command_hears_our_own_log_lines_and_nobody_else_s() -> None:
         "import logging, warnings\nlogging.getLogger('robustify.models.engines').warning('%s: slow', 'm')\n"
     )
     code += "logging.getLogger('other').error(SECRET); warnings.warn(SECRET)"
-    done = python(f"firewall.quieten_others()\n{code}")
+    done = python(f"redaction.quieten_others()\n{code}")
     assert clean(done) == "robustify: m: slow\n"
 
 
@@ -109,13 +111,13 @@ def test_a_long_argument_is_shown_by_its_number(line: str, arguments: list[str],
 
 
 def test_long_values_of_a_config_are_kept_out_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustify.base.redaction.firewall.LONG_VALUES", held := set())
+    monkeypatch.setattr("robustify.base.redaction.LONG_VALUES", held := set())
     knot: list[object] = [{"data": [SECRET], f"{SECRET} too": 1, "name": "short"}]
     knot.append(knot)
     bomb: list[object] = [knot]
     for _ in range(60):
         bomb = [bomb, bomb]
-    firewall.withhold(bomb)
+    redaction.withhold(bomb)
     assert held == {SECRET, f"{SECRET} too"}
     assert concealed(f"c.yaml: {SECRET} too: unknown key", []) == "c.yaml: <value>: unknown key"
     assert concealed("c.yaml: name: short", []) == "c.yaml: name: short"
