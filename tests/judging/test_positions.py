@@ -67,7 +67,7 @@ def test_by_hand() -> None:
     assert value(found["consistency"]) == pytest.approx(2 / 3)
     assert found["consistency"]["n"] == 3
     tied = moved(block([row("a", (0, 1), [-1, -1]), row("a", (1, 0), [-1, -1])]))
-    # Agrees with nothing.
+    # A tied pick agrees with nothing.
     assert (value(tied["flip_rate"]), value(tied["consistency"]), tied["mean"]) == (1, 0, 0.5)
     # Two choices have two orders, and both are rotations.
     assert found["rotations"] == {name: found[name] for name in found["rotations"]}

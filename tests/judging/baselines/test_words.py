@@ -90,7 +90,7 @@ def test_a_word_that_marks_keys_is_found_and_the_item_itself_does_not_count() ->
     (use,) = [u for u in KeyWords(items, np.arange(12)).supporting(3, items[3].key) if u.word == "zebra"]
     assert (use.picked, use.items, use.keys, use.expected) == (True, 11, 11, 11 / 4)
     assert use.p < 1e-5
-    # Its group does not count.
+    # The group of an item does not count.
     assert not KeyWords(items, np.zeros(12, dtype=np.int64)).supporting(3, items[3].key)
 
 
