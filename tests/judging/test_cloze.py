@@ -103,9 +103,6 @@ def block(view: str = "cloze") -> Block:
     return Answers.of(rows).block(view, "m")
 
 
-NAN = np.nan
-
-
 @pytest.mark.parametrize(("norm", "expected"), cases("judging", "cloze_norms"))
 def test_each_normalisation_by_hand(norm: Norm, expected: list[list[float]]) -> None:
     found = normalised(block(), norm, block("choices_only_text"))

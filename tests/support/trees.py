@@ -66,10 +66,10 @@ def _filled(annotation: Any, value: Any) -> Any:
 
 def _neutral(annotation: Any) -> Any:
     origin, args = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
+    if origin in (Union, UnionType) and type(None) in args:
+        return None
+    if origin in (Union, UnionType, Annotated):
         return _neutral(args[0])
-    if origin in (Union, UnionType):
-        return None if type(None) in args else _neutral(args[0])
     if origin is Literal:
         return args[0]
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -95,11 +95,9 @@ def complete(annotation: Any, level: int = 0, deepest: int = 9) -> Any:
             name: complete(field.annotation, 0 if name in known else level + 1, deepest)
             for name, field in fields
         }
-    if origin in (Union, UnionType):
-        if type(None) in args and level > deepest:
-            return None
-        return complete(args[0], level, deepest)
-    if origin is Annotated:
+    if origin in (Union, UnionType) and type(None) in args and level > deepest:
+        return None
+    if origin in (Union, UnionType, Annotated):
         return complete(args[0], level, deepest)
     if origin is Literal:
         return args[0]

@@ -24,7 +24,6 @@ from tests.support.rules import collect_votes, unanimous
 
 Criterion = Literal["unanimous", "majority", "counted"]
 CRITERIA: tuple[Criterion, ...] = ("unanimous", "majority", "counted")
-MAJORITY = ScreenRules(criterion="majority")
 OF_3 = tuple(ScreenRules(criterion=f"{k}-of-3") for k in (1, 2, 3))
 RULE = {"flagged": 1, "undecided": 0, "kept": -1}
 
