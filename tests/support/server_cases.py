@@ -252,7 +252,7 @@ def outcome(name: str, home: Path) -> dict[str, Any]:
 def written(name: str) -> dict[str, Any]:
     """What comes out of a row of `writes`."""
     row = CASES["writes"][name]
-    prompts = row.get("prompts", ["Say.", "Say more."])
+    prompts = row.get("prompts", ["x" * n for n in range(1, 20)])
     prompts = [REQUESTS[prompts][-1].context] if isinstance(prompts, str) else prompts
     found: list[Any] = []
     with (
@@ -270,4 +270,5 @@ def written(name: str) -> dict[str, Any]:
         if not codes:
             out["chat"] = engine.has_chat_template
             out["replies"] = [[str(reply), reply.finish_reason] for reply in found]
+            out["n"] = len(found)
     return {key: value for key, value in out.items() if key in row["gives"]}
