@@ -1,6 +1,6 @@
 """Measure the cost of large inputs: `python -m bench.load [PART...]` writes results/bench/load.json.
 
-The parts are validate, heuristics, planning, judging, importing, encoding, and auditing. Each command runs in a
+The parts are validate, heuristics, planning, linting, judging, importing, encoding, and auditing. Each command runs in a
 separate process. The results are wall time, processor time, peak memory, and the load average before the command. All input
 is made up except the encoded options (of ARC) and the audited items (of MMLU-Pro, without a language model). `--quick` uses
 a thousandth of the items and writes nothing.
@@ -31,7 +31,7 @@ from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from tests.support.fake_logs import jsonl, lm_eval_row
 
-MILLION, ASKED, LOGGED = 1_000_000, 100_000, 100_000
+MILLION, ASKED, LINTED, LOGGED = 1_000_000, 100_000, 100_000, 100_000
 CHOICES, TOPICS = 4, 20
 SHAPES: dict[str, tuple[int, tuple[View, ...]]] = {
     "five models": (5, ("choices_only",)),
@@ -156,6 +156,10 @@ def _growing(command: str, folder: Path, n: int) -> Tree:
     return found
 
 
+def _linting(folder: Path, n: int) -> Tree:
+    return _on_items(folder, n, partial(_command, "lint"))
+
+
 def _planning(folder: Path, n: int) -> Tree:
     return _on_items(folder, n, partial(_work, "plan"))
 
@@ -198,6 +202,7 @@ PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
     "validate": (10 * MILLION, partial(_growing, "validate")),
     "heuristics": (10 * MILLION, partial(_growing, "heuristics")),
     "planning": (ASKED, _planning),
+    "linting": (LINTED, _linting),
     "judging": (10 * MILLION, _judging),
     "importing": (LOGGED, _importing),
     "encoding": (ENCODED, _encoding),
