@@ -178,7 +178,8 @@ def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[s
             code="missing-task-data",
         )
     raise DataError(
-        f"{name}: {stage} failed ({kinds[0]}); expected a task that {job['harness']} can load",
+        f"{name}: {stage} failed ({kinds[0]}); expected a task that {job['harness']} can load. Run it there without "
+        "robustify to see the whole error.",
         code="loading-failed",
     )
 

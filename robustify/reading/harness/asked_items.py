@@ -15,6 +15,7 @@ from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
 from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.loaders.option_columns import right_count_error
 from robustify.reading.loaders.rows import Fault, SourceRow, SourceTable, as_object
 from robustify.reading.logs.requested import NO_TEXTS, listed_options
 from robustify.reading.marks.labelling import (
@@ -140,7 +141,10 @@ def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]
     if listed_texts is None and labels:
         raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
     if listed_texts is None:
-        raise ItemError("lm-eval asks for a text, and the prompt lists no options", code="no-options")
+        raise ItemError(
+            "lm-eval asks for a text, and the prompt lists no options. To grade written answers, see `robustify free`.",
+            code="no-options",
+        )
     return (listed.before if listed else listed_texts[0]), listed_texts[1]
 
 
@@ -163,9 +167,7 @@ def _key(target: object, labels: Sequence[str], choices: Sequence[str]) -> int:
     """Return the index of the right option as lm-eval counts it. Raise `ItemError` if it is none, or not a single one."""
     keys = {_index(each, labels, choices) for each in (target if isinstance(target, list) else [target])}
     if len(keys) > 1:
-        raise ItemError(
-            f"`{KEY}` names {len(keys)} right options; expected one", code="several-right-answers"
-        )
+        raise right_count_error(len(keys))
     key = next(iter(keys), None)
     if key is None or not 0 <= key < len(choices):
         n = len(choices)
