@@ -187,13 +187,9 @@ class _Exports(Group):
     @cached_property
     def commands(self) -> dict[str, click.Command]:  # type: ignore[override]
         """Export commands by name."""
-        from robustify.export import dataset, sarif, tasks
+        from robustify.export.exporters import EXPORTERS
 
-        exporters: tuple[Exporter[..., Any], ...] = (
-            tasks.export_lm_eval, tasks.export_inspect,
-            dataset.export_dataset, dataset.export_instruct, dataset.export_responses, sarif.export_sarif,
-        )  # fmt: skip
-        commands = {exporter.name: _export_command(exporter) for exporter in exporters}
+        commands = {name: _export_command(exporter) for name, exporter in EXPORTERS.items()}
         return {**commands, "published": published, "sheet": sheet}
 
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from robustify import export as exports
 from robustify.base.errors import DataError, GuardrailError, ResourceError
 from robustify.base.files import write_text
 from robustify.cli import cli
-from robustify.export import tasks
+from robustify.export import exporters, tasks
 from robustify.export.dataset import export_dataset, export_instruct
 from robustify.export.tasks import MODULE, export_inspect, export_lm_eval
 from robustify.export.writing import KEPT, exporter, exporting, files_of
@@ -214,7 +213,7 @@ def write_name(
 def test_a_made_up_exporter_is_one_value_and_one_entry(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exports, "exporters", lambda: {"name": write_name})
+    monkeypatch.setattr(exporters, "EXPORTERS", {"name": write_name})
     group = cli.commands["export"]
     monkeypatch.delitem(group.__dict__, "commands", raising=False)
     try:

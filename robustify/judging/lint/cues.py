@@ -314,25 +314,29 @@ def _without_a_letter(word: str) -> list[tuple[int, str]]:
 LONGEST, SHORTEST = _extreme("longest", 1), _extreme("shortest", -1)
 ABSOLUTE = _certainty(ABSOLUTES, "has an absolute word")
 HEDGE, NEGATION = _certainty(HEDGES, "has a hedge"), _certainty(NEGATIONS, "has a negation")
-NUMBER = _trait(lambda one: count_numbers(one) > 0, "holds a number")
-CAPITAL = _trait(lambda one: one.strip()[:1].isupper(), "begins with a capital letter")
-FINAL_MARK = _trait(lambda one: one.strip().endswith((".", "!", "?", ";")), "ends with a punctuation mark")
-COMMA = _trait(lambda one: "," in one, "has a comma")
-BRACKET = _trait(lambda one: "(" in one, "has a bracket")
+NUMBER = _trait(lambda choice: count_numbers(choice) > 0, "holds a number")
+CAPITAL = _trait(lambda choice: choice.strip()[:1].isupper(), "begins with a capital letter")
+FINAL_MARK = _trait(
+    lambda choice: choice.strip().endswith((".", "!", "?", ";")), "ends with a punctuation mark"
+)
+COMMA = _trait(lambda choice: "," in choice, "has a comma")
+BRACKET = _trait(lambda choice: "(" in choice, "has a bracket")
 HYPHEN = _sign("-–", "has a hyphen or dash")
 DASH = _sign("–—", "has a dash")
 CURLY = _sign("‘’“”", "has a curly quotation mark")
-ONE_WORD = _trait(lambda one: len(one.split()) == 1, "is a single word")
-CAPITALS = _trait(lambda one: one.strip().isupper(), "is in capital letters")
-ARTICLE = _trait(lambda one: not ARTICLES.isdisjoint(words_of(one)[:1]), "begins with an article")
-REPEAT = _trait(lambda one: len(set(words_of(one))) < len(words_of(one)), "repeats a word")
+ONE_WORD = _trait(lambda choice: len(choice.split()) == 1, "is a single word")
+CAPITALS = _trait(lambda choice: choice.strip().isupper(), "is in capital letters")
+ARTICLE = _trait(lambda choice: not ARTICLES.isdisjoint(words_of(choice)[:1]), "begins with an article")
+REPEAT = _trait(lambda choice: len(set(words_of(choice))) < len(words_of(choice)), "repeats a word")
 POINTER = Cue(
     lambda choices, _: refer_to_others(choices),
     "refers to the other options",
     among=lambda texts: texts.pointers,
 )
-ODD_CHARACTER = _trait(lambda one: bool(_odd_in(one)), "has an invisible or look-alike character", _odd_in)
-OUTER_SPACE = _trait(lambda one: one.strip(EDGES) != one, "has white space at an end")
+ODD_CHARACTER = _trait(
+    lambda choice: bool(_odd_in(choice)), "has an invisible or look-alike character", _odd_in
+)
+OUTER_SPACE = _trait(lambda choice: choice.strip(EDGES) != choice, "has white space at an end")
 FORM = (CAPITAL, FINAL_MARK, NUMBER, COMMA, BRACKET, HYPHEN, ONE_WORD, CAPITALS)
 TYPING_ERROR = Cue(lambda choices, _: (), "has a typing error", among=_typing_errors)
 AFTER_ARTICLE = _grammar(_after_article, "fits “a” or “an” in the question")

@@ -39,11 +39,8 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     naming = Naming.from_cells(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
     model = options.name or log.model_name(str(spec.get("model") or ""), "model")
-    prompts = [
-        Prompt(items[row.line], (prompt,), ("",))
-        for row in table.rows
-        if row.line in items and (prompt := _prompt(row.cells))
-    ]
+    asked_rows = [(row, items[row.line]) for row in table.rows if row.line in items]
+    prompts = [Prompt(item, (text,), ("",)) for row, item in asked_rows if (text := _prompt(row.cells))]
     presentation = decide_presentation(path.name, KIND, prompts, options, from_prompts=True)
     texts = _completions(samples) if options.linting else {}
     exchanges: dict[tuple[int, log.Name], Exchange] = {}
@@ -70,8 +67,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
             )
         return make(row.line, item=item, **answer)
 
-    rows_and_items = ((row, items[row.line]) for row in table.rows if row.line in items)
-    read, wrong = rows_or_faults(rows_and_items, reply)
+    read, wrong = rows_or_faults(asked_rows, reply)
     notes += [*_epoch_notes(len(table.rows) - len(inner.rows)), *presentation.notes]
     notes += same_question_notes([] if prompts or options.view else items.values())
     return log.Log(

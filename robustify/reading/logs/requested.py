@@ -256,14 +256,16 @@ def items_in_rows(
     try:
         return items_of(table_of_items(file, table))
     except DataError as error:
-        asked, unknown = _with_shown_question(table), error
-    if asked is not table:
+        with_question, unknown = _with_shown_question(table), error
+    if with_question is not table:
         with suppress(DataError):
-            items, faults, notes = items_of(table_of_items(file, asked))
+            items, faults, notes = items_of(table_of_items(file, with_question))
             return items, faults, [_SHOWN_QUESTION, *notes]
-    items, faults, notes = items_of(table_of_items(file, with_requested_options(asked, before, unknown)))
+    items, faults, notes = items_of(
+        table_of_items(file, with_requested_options(with_question, before, unknown))
+    )
     note = "the options were read from the requests, because the docs do not contain them"
-    shown = [_SHOWN_QUESTION] * (asked is not table)
+    shown = [_SHOWN_QUESTION] * (with_question is not table)
     return items, faults, [*shown, Notice(note, code="options-from-requests"), *notes]
 
 
@@ -295,10 +297,10 @@ def _shown_column(doc: Cells, cells: Cells) -> str | None:
     pairs = _pairs(cells)
     context = plain_context(pairs[0][0]) if pairs else ""
     listed = cut_at_labels(context)
-    asked = listed.before if listed else context
+    before_options = listed.before if listed else context
     places = {
-        name: asked.rfind(text) + len(text)
+        name: before_options.rfind(text) + len(text)
         for name, value in doc.items()
-        if isinstance(value, str) and " " in (text := value.strip()) and text in asked
+        if isinstance(value, str) and " " in (text := value.strip()) and text in before_options
     }
     return max(places, key=places.__getitem__, default=None)

@@ -1,0 +1,20 @@
+"""The table of exporters. An exporter of runs is one entry here, and `robustify export` gets a command for it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from robustify.export import dataset, sarif, tasks
+from robustify.export.writing import Exporter
+
+EXPORTERS: Mapping[str, Exporter[..., Any]] = {
+    exporter.name: exporter
+    for exporter in (
+        tasks.export_lm_eval,
+        tasks.export_inspect,
+        dataset.export_dataset,
+        dataset.export_instruct,
+        dataset.export_responses,
+        sarif.export_sarif,
+    )
+}
+"""Exporters of runs by the name of their command."""
