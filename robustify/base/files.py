@@ -1,4 +1,4 @@
-"""Atomic writes, locks, safe reads of regular files, and CSV cells that are safe in spreadsheets.
+"""Atomic writes, locks, the folder of the cache, safe reads of regular files, and CSV cells that are safe in spreadsheets.
 
 Unless documented otherwise, functions raise `OSError`. The gate uses this module, so that it imports only the standard
 library.

@@ -1,4 +1,5 @@
-"""Settings of a model in a config, with one class per engine, and the rules for which servers may be contacted.
+"""Settings of a model in a config, such as its retries: their defaults, with one class per engine, and the rules for which
+servers may be contacted.
 
 A config may come from a stranger, for example in a pull request.
 """

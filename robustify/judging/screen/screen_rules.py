@@ -1,4 +1,4 @@
-"""Rules of the screen: how many right votes flag an item, how votes are read, and who may vote."""
+"""Rules of the screen and their defaults: how many right votes flag an item, how votes are read, and who may vote."""
 
 import re
 from collections.abc import Mapping, Sequence

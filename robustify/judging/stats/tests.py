@@ -1,4 +1,4 @@
-"""Hypothesis tests, differences with intervals, corrections for multiple tests, and exact distributions of sums."""
+"""Hypothesis tests and their power, differences with intervals, corrections for many tests, exact distributions of sums."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Comparison of finished runs: changed numbers, changed verdicts, and edited items. No model is asked."""
+"""Comparison of two finished runs of a set: changed numbers, changed verdicts, and edited items. No model is asked."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

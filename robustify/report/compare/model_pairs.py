@@ -1,4 +1,4 @@
-"""Comparison of the models of a run, or of several runs with a task each, on the items that both of a pair answered."""
+"""Comparison of models in pairs, from logs or runs: differences, tests, and the smallest difference that could be seen."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
