@@ -3,18 +3,32 @@
 import contextlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
 from robustify.models.engines.protocols import Watch
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import NO_VOTERS, import_logs
 from robustify.pipeline.run_input import unwatched
 from robustify.reading.guard import Guard
-from robustify.reading.logs import Log, LogOptions, LogPath, logs_in, pick_tables, read_log
+from robustify.reading.logs import LogOptions, LogPath, logs_in, pick_tables, read_log
 from robustify.runs.run import Run
 
 _TABLE = pick_tables.READER.kind
+
+
+@dataclass(frozen=True)
+class _ReadLog:
+    """Log that can be read, its task ("" if only its file names it), and its models, each with its view."""
+
+    file: LogPath
+    task: str
+    models: frozenset[tuple[str, str]]
+
+    @property
+    def names(self) -> set[str]:
+        """Names of its models: the one that the user or `_distinguished` gave it, or else those in the log."""
+        return {self.file.model} if self.file.model else {model for model, _ in self.models}
 
 
 def runs_of_logs(
@@ -24,88 +38,76 @@ def runs_of_logs(
 
     A log is a file, or a folder of logs. Models of several logs that have one name are distinguished by the names of their
     files. `options` are as in `import_logs`. Raise `UsageError` if no task has two models, and as `import_logs`."""
+    files = [file for log in logs for file in logs_in(log)]
     with watch("reading the logs", 0):
-        opened = [_opened(file, options) for log in logs for file in logs_in(log)]
-    read = [(file, *head) for file, head in opened if head is not None]
-    by_task = [
-        _distinguished([log[::2] for log in read if log[1] == task])
-        for task in dict.fromkeys(task for _, task, _ in read)
-    ]
-    several = [named for named in by_task if _n_models(named) > 1]
-    if not several and all(file.model for file, _ in opened):
+        opened = [(file, _read(file, options)) for file in files]
+    read, unread = [log for _, log in opened if log], [file for file, log in opened if log is None]
+    groups = [[log for log in read if log.task == task] for task in dict.fromkeys(log.task for log in read)]
+    compared = _with_several_models(groups)
+    if not compared and all(file.model for file in files):
         # The user names the models, so tasks of other names may have the same items.
-        several = [named for named in [_distinguished([log[::2] for log in read])] if _n_models(named) > 1]
-    if not several:
+        compared = _with_several_models([read])
+    if not compared:
         raise UsageError(
-            f"{len(opened)} logs have no two models of one task; expected answers of two models to the same items. Name "
+            f"{len(files)} logs have no two models of one task; expected answers of two models to the same items. Name "
             "models with MODEL=FILE.",
             code="one-model-of-a-task",
         )
-    tasks = {file.path: task for file, task, _ in read}
-    unread = [file for file, head in opened if head is None]
-    runs = []
-    for number, named in enumerate(several, start=1):
-        paths = [file for file, _ in named]
-        of_logs = {tasks[path.path] for path in paths}
-        runs.append(
-            import_logs(
-                [*paths, *unread] if number == 1 else paths,
-                place / str(number),
-                guard,
-                options=options,
-                overrides={"name": of_logs.pop() or None if len(of_logs) == 1 else None},
-                watch=watch,
-            )
+    return tuple(
+        import_logs(
+            # The first run has the notes on the files that cannot be read.
+            [*(log.file for log in group), *(unread if number == 1 else ())],
+            place / str(number),
+            guard,
+            options=options,
+            overrides={"name": group[0].task or None if len({log.task for log in group}) == 1 else None},
+            watch=watch,
         )
-    return tuple(runs)
+        for number, group in enumerate(compared, start=1)
+    )
 
 
 def notes_of(run: Run) -> Sequence[str]:
     """Return the notes on the logs of a run, such as keys that differ, without that on what a screen lacks."""
-    config = run.manifest["config"]
-    notes: Sequence[str] = config["notes"]
-    return notes if config["screen"]["voters"] else notes[:-1]
+    pairs = zip(run.manifest["config"]["notes"], run.manifest["import"]["note_codes"], strict=True)
+    return [note for note, code in pairs if code != NO_VOTERS]
 
 
-_Models = frozenset[tuple[str, str]]
-_Named = list[tuple[LogPath, list[str]]]
-
-
-def _n_models(named: _Named) -> int:
-    return len({model for file, models in named for model in ([file.model] if file.model else models)})
-
-
-def _opened(file: LogPath, options: LogOptions) -> tuple[LogPath, tuple[str, _Models] | None]:
-    """Return a log with its task and models, or None for them if it is one of a folder that cannot be read. A log that
-    names no model gets the name of its file."""
+def _read(file: LogPath, options: LogOptions) -> _ReadLog | None:
+    """Read a log, or return None if it is one of a folder that cannot be read. A log that names no model gets the name of
+    its file."""
     try:
-        return file, _head(read_log(file.path, replace(options, model=file.model, view=file.view)))
+        return _described(file, options)
     except DataError:
         if file.model is not None and not file.in_folder:
             raise
-        named = replace(file, model=file.path.stem)
         with contextlib.suppress(DataError):
-            return named, _head(read_log(named.path, replace(options, model=named.model, view=named.view)))
+            return _described(replace(file, model=file.path.stem), options)
         if file.in_folder:
-            return file, None
+            return None
         raise
 
 
-def _head(log: Log) -> tuple[str, _Models]:
-    """Return the task of a log, "" if only its file names it, and its models, each with its view."""
-    unnamed = log.kind == _TABLE or log.task == Path(log.file).stem
-    return "" if unnamed else log.task, frozenset((reply.model, reply.view) for reply in log.replies)
+def _described(file: LogPath, options: LogOptions) -> _ReadLog:
+    log = read_log(file.path, replace(options, model=file.model, view=file.view))
+    is_unnamed = log.kind == _TABLE or log.task == Path(log.file).stem
+    models = frozenset((reply.model, reply.view) for reply in log.replies)
+    return _ReadLog(file, "" if is_unnamed else log.task, models)
 
 
-def _distinguished(
-    logs: Sequence[tuple[LogPath, _Models]],
-) -> _Named:
+def _with_several_models(groups: Sequence[Sequence[_ReadLog]]) -> list[list[_ReadLog]]:
+    """Return the groups of logs that have more than one model."""
+    distinguished = map(_distinguished, groups)
+    return [group for group in distinguished if len({name for log in group for name in log.names}) > 1]
+
+
+def _distinguished(logs: Sequence[_ReadLog]) -> list[_ReadLog]:
     """Name the model of each log after its file if another log asked a model of this name under the same view."""
-    n_logs = Counter(model_view for _, models in logs for model_view in models)
+    n_logs = Counter(model_view for log in logs for model_view in log.models)
     named = []
-    for log, models in logs:
-        repeated = any(n_logs[model_view] > 1 for model_view in models)
-        several = len({model for model, _ in models}) > 1
-        model = log.path.stem if repeated and not several and not log.model else log.model
-        named.append((replace(log, model=model), sorted({model for model, _ in models})))
+    for log in logs:
+        repeated = any(n_logs[model_view] > 1 for model_view in log.models)
+        if repeated and not log.file.model and len(log.names) == 1:
+            log = replace(log, file=replace(log.file, model=log.file.path.stem))
+        named.append(log)
     return named

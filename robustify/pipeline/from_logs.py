@@ -44,6 +44,8 @@ from robustify.runs.run import Run, refuse_foreign
 
 _SCREENS = {"choices_only": "letter", "choices_only_text": "text"}
 _UNNAMED = "imported"
+NO_VOTERS = "no-voters-in-logs"
+"""Code of the note on logs in which no model answered without the question."""
 
 
 def import_logs(
@@ -157,7 +159,7 @@ def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> Notice:
         f"no log has answers without the {hidden} (view {view}), so {lacking}. Ask a model that way (lm-eval: "
         "`export lm-eval` writes such a task; Inspect: `--solver robustify/choices_only`), and import its log, too, "
         f"as {view}:FILE",
-        code="no-voters-in-logs",
+        code=NO_VOTERS,
     )
 
 
@@ -187,7 +189,7 @@ def _run_input(config: Config, logs: Sequence[Log], gathered: Gathered, bench: L
         },
         "logs": [_origin(log, gathered) for log in logs],
         "note_codes": [note.code for note in _log_notes(logs, gathered)]
-        + ["no-voters-in-logs"] * (not config.screen.voters),
+        + [NO_VOTERS] * (not config.screen.voters),
     }
     n_items, n_aside, defects = (
         len(gathered.topics),

@@ -163,8 +163,9 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     """Return the pairs of word sets (i > j) that have a Jaccard index of at least `LOOSE`, with that index (p,).
 
-    Such a pair shares `fewest` words of each set, so that it also shares `_MET` of the first size - fewest + `_MET` words
-    of each, from the rarest on (prefix filtering, Chaudhuri et al. 2006). Only pairs that do are compared.
+    Such a pair shares at least `LOOSE` of the words of each set, and so also some of those that are left if all but `_MET`
+    of this share, the most frequent ones, are taken off (prefix filtering, Chaudhuri et al. 2006). Only pairs that share
+    as many of them as their sizes demand are compared.
     """
     from scipy.sparse import csr_array  # deferred, because only runs with a probe need it
 
