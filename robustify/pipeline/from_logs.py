@@ -159,7 +159,7 @@ def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> Notice:
         f"no log has answers without the {hidden} (view {view}), so {lacking}. Ask a model that way (lm-eval: "
         "`export lm-eval` writes such a task; Inspect: `--solver robustify/choices_only`), and import its log, too, "
         f"as {view}:FILE",
-        code=NO_VOTERS,
+        code="no-voters-in-logs",
     )
 
 
