@@ -13,14 +13,19 @@ _START = (
 """Start of a module under an import path that is given. Python 3.10 has no other way (`-P`) that keeps the path."""
 
 
-def run_module(name: str, *arguments: str, folder: str | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run a Python module in a folder, ignoring variables such as PYTHONPATH. It imports nothing from the current folder,
-    which may be a checkout of other authors. In another folder than the current one, paths must be absolute."""
+def module_command(name: str, *arguments: str) -> list[str]:
+    """Return the command that runs a Python module, which ignores variables such as PYTHONPATH and imports nothing from the
+    current folder."""
     here, own = os.path.realpath(os.curdir), str(Path(__file__).resolve().parents[2])
     path = json.dumps([p for p in (*sys.path, own) if here == own or os.path.realpath(p) != here])
-    command = [sys.executable, "-I", "-c", _START, path, name, *arguments]
+    return [sys.executable, "-I", "-c", _START, path, name, *arguments]
+
+
+def run_module(name: str, *arguments: str, folder: str | None = None) -> "subprocess.CompletedProcess[str]":
+    """Run a Python module in a folder, as `module_command` says, because the current folder may be a checkout of other
+    authors. In another folder than the current one, paths must be absolute."""
     return subprocess.run(
-        command,
+        module_command(name, *arguments),
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,

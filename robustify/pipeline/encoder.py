@@ -16,12 +16,13 @@ from robustify.judging.readers.reader_rows import (
     encoded,
     meaning,
 )
+from robustify.models.engines.local.vectors import vectors_from_process
 from robustify.models.engines.protocols import Progress, no_progress
 from robustify.models.folder import encoder, has_encoder
 from robustify.models.names import ENCODER
 
 MANY_OPTIONS = 5_000
-"""Number of options from which a forecast names the faster type of numbers."""
+"""Number of options from which a forecast names the faster type of numbers, and the encoder gets a process of its own."""
 
 
 def options_for_bfloat16(items: Sequence[Item]) -> int:
@@ -60,7 +61,7 @@ def embed_texts(
     """Embed each text with the sentence encoder (n_texts, width). Return None if the encoder is not available.
 
     If `keep`, they are cached under a digest of the texts and the `dtype` in which the encoder multiplies, which a
-    restricted set must not be. Raise `ModelError` if the encoder files are damaged.
+    restricted set must not be. Raise `ModelError` if the encoder files are damaged, and as `vectors_from_process`.
     """
     folder = encoder(cache)
     if folder is None or not has_encoder(cache):
@@ -70,9 +71,13 @@ def embed_texts(
     file = cache / "vectors" / f"{digest.hexdigest()}.f32"
     if keep and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
         return np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)
-    from robustify.models.engines.local.model import sentence_vectors  # imports torch
+    vectors = None
+    if len(texts) >= MANY_OPTIONS:
+        vectors = vectors_from_process(folder, texts, progress, dtype=dtype)
+    if vectors is None:
+        from robustify.models.engines.local.model import sentence_vectors  # imports torch
 
-    vectors = sentence_vectors(folder, texts, progress, dtype=dtype)
+        vectors = sentence_vectors(folder, texts, progress, dtype=dtype)
     if keep:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(file, vectors.astype("<f4").tobytes(), sync=False)

@@ -1,11 +1,14 @@
 """Rows of the probe and of the encoder: what their readers find in the options, or why they find nothing."""
 
+import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from robustify.base.errors import ResourceError
 from robustify.base.files import cache_folder
 from robustify.items.answers import Answer
 from robustify.items.item import Item
@@ -26,6 +29,8 @@ from robustify.judging.readers.reader_rows import (
     probe,
 )
 from robustify.models import folder
+from robustify.models.engines.local import vectors
+from robustify.models.engines.protocols import no_progress
 from robustify.pipeline import encoder
 from robustify.pipeline.encoder import answer_by_meaning
 from tests.judging.readers.test_readers import items_with, vectors_of
@@ -100,7 +105,7 @@ def test_without_the_encoder_nothing_is_asked(tmp_path: Path) -> None:
 
 
 def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_where_they_may(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
     here = cache_folder()
@@ -114,8 +119,16 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     items = [Item(f"i{at}", "?", tuple(f"the {one} number {at}" for one in of), key)
              for at, (of, key) in enumerate(zip(names, keys, strict=True))]  # fmt: skip
     rows = answer_by_meaning(items, SETTINGS, tmp_path, keep=False)
-    assert not (tmp_path / "vectors").exists()
     assert np.mean([row.correct for row in rows]) > 0.9
+    shown: list[int] = []
+    with monkeypatch.context() as many:
+        many.setattr(encoder, "MANY_OPTIONS", 1)
+        # Were the process to fail, the vectors would be computed here.
+        many.setattr("robustify.models.engines.local.model.sentence_vectors", None)
+        elsewhere = answer_by_meaning(items, SETTINGS, tmp_path, keep=False, progress=shown.append)
+    assert elsewhere == rows
+    assert sum(shown) == len({choice for item in items for choice in item.choices})
+    assert not (tmp_path / "vectors").exists()
     again = [answer_by_meaning(items, SETTINGS, tmp_path, keep=True) for _ in range(2)]
     assert again == [rows, rows]
     assert len(list((tmp_path / "vectors").iterdir())) == 1
@@ -124,6 +137,19 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     assert len(list((tmp_path / "vectors").iterdir())) == 2
     assert np.mean([row.correct for row in faster]) > 0.9
     assert [row.scores for row in faster] != [row.scores for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("ending", "raised"),
+    [("raise SystemExit(1)", None), ("os.kill(os.getpid(), 9)", ResourceError)],
+)
+def test_an_encoder_process_that_ends_early_is_told_by_how_it_ended(
+    monkeypatch: pytest.MonkeyPatch, ending: str, raised: type[Exception] | None
+) -> None:
+    monkeypatch.setattr(vectors, "module_command", lambda _: [sys.executable, "-c", f"import os; {ending}"])
+    texts = ["a tin box"] * 50_000
+    with nullcontext() if raised is None else pytest.raises(raised):
+        assert vectors.vectors_from_process(Path(), texts, no_progress, dtype="float32") is None
 
 
 def test_a_forecast_names_the_faster_type_for_many_options_alone(monkeypatch: pytest.MonkeyPatch) -> None:
