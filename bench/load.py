@@ -2,11 +2,12 @@
 
 The parts are validate, heuristics, planning, linting, judging, importing, encoding, and auditing. Each command runs in a
 separate process. The results are wall time, processor time, peak memory, and the load average before the command. All input
-is made up except the encoded options (of ARC) and the audited items (of MMLU-Pro, without a language model). `--quick` uses
-a thousandth of the items and writes nothing.
+is made up except the encoded options (of ARC) and the items of MMLU-Pro. Audits have no language model. `--quick` uses a
+thousandth of the items and writes nothing.
 """
 
 import argparse
+import csv
 import json
 import os
 import random
@@ -193,9 +194,19 @@ def _encoding(_: Path, n: int) -> Tree:
 
 
 def _auditing(folder: Path, n: int) -> Tree:
-    items = shared() / "mmlu_pro_models" / "items.jsonl"
-    options = ("--public", "--limit", str(n), "-o", str(folder / "run"))
-    return {f"{n:,} items of MMLU-Pro": _asked_anew(folder, "run", str(items), *options)}
+    ready, table = shared() / "mmlu_pro_models" / "items.jsonl", folder / "items.csv"
+    n_rows = ASKED * n // AUDITED
+    with table.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(("id", "question", *"ABCD", "answer", "topic"))
+        for item in made_up(n_rows, random.Random(1)):
+            rows.writerow((item.id, item.stem, *item.choices, "ABCD"[item.key], item.topic))
+    out = Tree()
+    for path, limit, name in ((ready, n, "MMLU-Pro"), (table, n_rows, "a CSV")):
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            words = (str(path), "--public", "--limit", str(limit), "-o", f"{place}/run")
+            out[f"{limit:,} items of {name}"] = _asked_anew(Path(place), "run", *words)
+    return out
 
 
 PARTS: Mapping[str, tuple[int, Callable[[Path, int], Tree]]] = {
