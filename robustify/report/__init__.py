@@ -42,7 +42,7 @@ def render(summary: Summary, provenance: Tree) -> dict[str, str]:
         f"figures/{picture.id}.svg": html("paired_bars.svg.j2", chart=picture, styles=css)
         for picture in charts(summary)
     }
-    if values["plot"]:
+    if values["scores"]:
         drawn["figures/scores.svg"] = html("scores.svg.j2", **values, styles=css)
     return {
         "report.html": html("page.html.j2", **values),
@@ -69,7 +69,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
     """Return the variables of the templates."""
     explorer, g, first = provenance.get("explorer") is True, grounds(s), opening(s, provenance)
     chart = charted(first.quotes)
-    plot = html("scores.svg.j2", s=s, chart=chart, styles="")
+    scores = html("scores.svg.j2", s=s, chart=chart, styles="")
     drawn = {
         picture.id: Markup(html("paired_bars.svg.j2", chart=picture, styles="")) for picture in charts(s)
     }
@@ -89,7 +89,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "first": first,
         "quotes": quote_table(first.quotes),
         "kept": g.called,
-        "plot": Markup(plot) if '<rect class="bar' in plot else "",
+        "scores": Markup(scores) if '<rect class="bar' in scores else "",
         "drawn": drawn,
         "prompts": prompt_sources(provenance["templates"]),
         "growing": provenance.get("growing") is True,

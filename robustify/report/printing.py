@@ -43,9 +43,17 @@ def jinja(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_printable,
     )
     environment.filters["md"] = in_markdown
     return environment
+
+
+def _printable(value: object) -> object:
+    """Return a value that a template prints. Raise `TypeError` for a structure, because its repr is not for readers."""
+    if isinstance(value, str | int | float | jinja2.Undefined):
+        return value
+    raise TypeError(f"a template prints a {type(value).__name__}")
 
 
 def in_markdown(text: str) -> str:

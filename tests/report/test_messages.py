@@ -18,7 +18,7 @@ from robustify.judging.summary.quantity import Quantity, Reason
 from robustify.judging.summary.screen_parts import CUES, CueCode
 from robustify.report.explaining import cue_sentence, mends
 from robustify.report.format import cell, ordinal, rated
-from robustify.report.printing import catalogue, cue_words, sentence
+from robustify.report.printing import catalogue, cue_words, sentence, templates
 from tests.report.test_advice import numbers
 from tests.support.cases import cases
 
@@ -40,6 +40,13 @@ def at_bounds(params: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for n, x in ((0, 0.0), (1, 1.0)):
         whole = {name: n for name, value in params.items() if type(value) is int and name != "position"}
         yield {**params, **whole, **{name: x for name, value in params.items() if isinstance(value, float)}}
+
+
+@pytest.mark.parametrize("value", [("a", 1), {"a": 1}, None, Quantity(value=0.5)])
+def test_a_template_prints_no_structure(value: object) -> None:
+    """Both pages of compare printed the rows of their plot as Python writes them."""
+    with pytest.raises(TypeError):
+        templates(autoescape=True).from_string("{{ value }}").render(value=value)
 
 
 @pytest.mark.parametrize(("code", "params", "shown", "word"), SENTENCES)

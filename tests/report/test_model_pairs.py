@@ -54,7 +54,7 @@ def test_two_tables_are_compared_item_by_item_in_either_order(robustify, tmp_pat
         assert pair["p"] == pytest.approx(tested.p_mid)
     assert trees[0]["difference"] == trees[1]["difference"]
     page = Path("page.html").read_text("utf-8")
-    assert "<circle" in page
+    assert (page.count("<circle"), page.count("<figcaption>")) == (1, 1)
     assert "tuned over base" in page
 
 
