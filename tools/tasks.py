@@ -22,8 +22,7 @@ HEAD = (
     "Template for any run of robustify. It reads {data} of the folder where lm-eval is started:",
     "  cd RUN && lm_eval run --include_path THIS_FOLDER --tasks {name} --model hf --model_args pretrained=MODEL",
     "To start it elsewhere, write the file's whole path below. Items may have 2 to 26 choices, and different numbers of",
-    "them. Results of two benchmarks need two names: copy this file and change `task`, or take the tasks that",
-    "`robustify export lm-eval RUN -o DIR` names after the benchmark.",
+    "them. The tasks in RUN/lm_eval_tasks start anywhere, and are named after the benchmark.",
 )
 
 
@@ -34,7 +33,8 @@ def write_templates(folder: Path) -> list[Path]:
         task = next(t for t in TASKS if t.ending == ending)
         data = f"lm_eval_tasks/*_{ending}_????????.parquet"
         head = [says, *(line.format(data=data, name=name) for line in HEAD)]
-        written.append(write_yaml(folder / f"{name}.yaml", head, task_tree(name, task, [data])))
+        files = {"dataset_path": "parquet", "dataset_kwargs": {"data_files": {"test": [data]}}}
+        written.append(write_yaml(folder / f"{name}.yaml", head, task_tree(name, task, files)))
     return written
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from robustify.base.files import write_text
 from robustify.export import writing
 from robustify.export.tasks import (
-    PORTABLE,
+    START,
     VERSION,
     SplitTask,
-    anywhere,
+    beside,
     task_name,
     task_tree,
     write_module,
@@ -59,11 +59,11 @@ def write_blind_lm_eval(folder: Path, name: str, items: Sequence[Item]) -> list[
                 head = [
                     f"{name}: {task.says}.",
                     f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}.",
-                    PORTABLE,
+                    START,
                     f"All tasks of the set, with logs to import: --tasks {tag} --log_samples --output_path LOGS",
                     "Then: robustify import LOGS --data ITEMS -o RUN",
                 ]
-                tree = anywhere(task_tree(own, task, [data], tag=tag))
+                tree = task_tree(own, task, beside([data]), tag=tag)
                 write_yaml(place / f"{own}.yaml", [one_line(line) for line in head], tree)
     return writing.files_of(folder)
 

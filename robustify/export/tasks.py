@@ -1,9 +1,9 @@
 """Export of a run's splits as lm-eval and Inspect tasks, and of a restricted run's hashed splits as lm-eval tasks.
 
-An lm-eval task is plain YAML with the text of the run's template, and refers to the data beside it. The names of data files
-depend on the set, the signature, and the content, so that a task finds neither the data of another export nor an older copy
-in a cache. A task of a restricted run contains no text. Its loader, a function of the installed package, finds the items in
-the reader's copy of the set with the reader's key.
+An lm-eval task is YAML with the text of the run's template. A module in its folder finds its data, wherever lm-eval is
+started. The names of data files depend on the set, the signature, and the content, so that a task does not find the data of
+another export. A task of a restricted run contains no text and needs no module. Its loader, a function of the installed
+package, finds the items in the reader's copy of the set with the reader's key.
 """
 
 import re
@@ -26,7 +26,6 @@ from robustify.runs.run import Run, write_lines
 
 VERSION = 1
 _ALL = ("kept", "flagged", "undecided")
-_START = "cd RUN && lm_eval run --include_path"
 LETTERS = f"{{% set letters = '{string.ascii_uppercase}' %}}"
 """Template prefix that defines the letters, because lm-eval passes only the fields of an item."""
 _LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
@@ -75,11 +74,8 @@ def write_tasks(
     heading: Heading,
     splits: Mapping[str, Sequence[Item]],
     hidden: Hidden = "question",
-    *,
-    portable: bool = False,
 ) -> None:
-    """Write the data of each split that has items, and one YAML file per task. `hidden` is what the screen hid. `portable`
-    tasks find their data wherever lm-eval is started."""
+    """Write the data of each split that has items, and one YAML file per task. `hidden` is what the screen hid."""
     tag = task_name(heading.benchmark, "robustify")
     folder.mkdir(parents=True, exist_ok=True)
     if hidden in BEFORE_A_QUESTION:
@@ -89,24 +85,20 @@ def write_tasks(
         for split, items in splits.items()
         if items
     }
-    if portable:
-        write_module(folder)
+    write_module(folder)
     for task in tasks_for(hidden):
         if not (paths := [data[split] for split in task.splits if split in data]):
             continue
         name, used = task_name(heading.benchmark, task.ending), template(task.view, task.template)
         prompt = f"Prompt: template {used.view}/{used.name}, sha256 {used.digest}."
-        start = [PORTABLE] if portable else starting(folder.name, name)
         all_tasks = f"All tasks of this run at once: --tasks {tag}"
-        tree = task_tree(name, task, paths, tag=tag)
-        head = [*heading.lines(f"{task.says}.", prompt), *start, all_tasks]
-        write_yaml(folder / f"{name}.yaml", head, anywhere(tree) if portable else tree)
+        head = [*heading.lines(f"{task.says}.", prompt), START, all_tasks]
+        write_yaml(folder / f"{name}.yaml", head, task_tree(name, task, beside(paths), tag=tag))
 
 
 def write_data(folder: Path, heading: Heading, split: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write the rows of a split as Parquet. Return the path from the folder in which lm-eval is started."""
-    name = task_name(heading.benchmark, split)
-    return f"{folder.name}/{write_parquet(folder, name, rows, heading.signature)}"
+    """Write the rows of a split as Parquet. Return the name of the file."""
+    return write_parquet(folder, task_name(heading.benchmark, split), rows, heading.signature)
 
 
 def write_yaml(path: Path, head: Sequence[str], tree: Mapping[str, Any]) -> Path:
@@ -121,16 +113,8 @@ def task_name(benchmark: str, ending: str) -> str:
     return f"{re.sub(r'[^a-z0-9]+', '_', benchmark.lower()).strip('_') or 'benchmark'}_{ending}"
 
 
-def starting(folder: str, name: str) -> list[str]:
-    """Return instructions for running a task of this folder."""
-    return [
-        "lm-eval looks for the data from the folder in which it is started, so start it in the folder above this one:",
-        f"  {_START} {folder} --tasks {name} --model hf --model_args pretrained=MODEL",
-    ]
-
-
-def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "") -> dict[str, Any]:
-    """Build the YAML tree of a task. `data` are files in lm-eval's working directory, and `tag` groups tasks."""
+def task_tree(name: str, task: SplitTask, data: Mapping[str, Any], *, tag: str = "") -> dict[str, Any]:
+    """Build the YAML tree of a task. `data` are its dataset options, and `tag` groups tasks."""
     used = template(task.view, task.template)
     words = yaml.safe_load(
         (files("robustify.items") / "templates" / task.view / f"{used.name}.yaml").read_bytes()
@@ -139,7 +123,8 @@ def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "")
     return {
         "task": name,
         **({"tag": [tag]} if tag else {}),
-        **data_of(data),
+        **data,
+        "test_split": "test",
         "output_type": "multiple_choice",
         "num_fewshot": 0,
         "description": words["description"],
@@ -150,12 +135,6 @@ def task_tree(name: str, task: SplitTask, data: Sequence[str], *, tag: str = "")
         "metric_list": accuracies("acc", *[] if used.by_letter else ["acc_norm"]),
         "metadata": {"version": VERSION},
     }
-
-
-def data_of(files: Sequence[str]) -> dict[str, Any]:
-    """Build the dataset options of a task from files in lm-eval's working directory."""
-    kwargs = {"data_files": {"test": list(files)}}
-    return {"dataset_path": "parquet", "dataset_kwargs": kwargs, "test_split": "test"}
 
 
 def accuracies(*metrics: str) -> list[dict[str, Any]]:
@@ -181,32 +160,31 @@ _Quoted.add_representer(Function, lambda dumper, name: dumper.represent_scalar("
 
 
 MODULE = "data.py"
-PORTABLE = (
+START = (
     "Start it in any folder: lm_eval run --include_path THIS_FOLDER --tasks TASK --model hf --model_args ..."
 )
-"""Comment on how to start a portable task."""
+"""Comment on how to start a task."""
 _ROWS = Function("data.rows")
 
 
-def anywhere(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tree of a task that finds its data beside it, wherever lm-eval is started. It needs `write_module`."""
-    files = [Path(file).name for file in tree["dataset_kwargs"]["data_files"]["test"]]
-    kept = {name: value for name, value in tree.items() if name not in ("dataset_path", "dataset_kwargs")}
-    return {**kept, "custom_dataset": _ROWS, "dataset_kwargs": {"files": files}}
+def beside(files: Sequence[str]) -> dict[str, Any]:
+    """Build the dataset options of a task with these files in its folder, which the module of `write_module` reads."""
+    return {"custom_dataset": _ROWS, "dataset_kwargs": {"files": list(files)}}
 
 
 def write_module(folder: Path) -> None:
-    """Write the Python module that finds the data of tasks in its own folder."""
+    """Write the Python module that finds the data of the tasks in its folder."""
     write_text(folder / MODULE, writing.ENVIRONMENT.get_template("lm_eval_data.py.j2").render())
 
 
 LOADER = Function("robustify.restricted.loader.local_items")
+
 _GRADER = Function("robustify.freeform.free_grading.process_results")
 HEAD = (
     "No text is here. The items come from your own copy of the set, found with your own key at run time:",
     "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted licence show",
     "Do not use --log_samples, --write_out, --use_cache or --cache_requests: they write texts, or plain digests of",
-    "them, to disk. Start it in the folder that holds splits/:",
+    "them, to disk.",
 )
 
 
@@ -227,14 +205,11 @@ def write_restricted_tasks(
         if missing:
             says = f"{task.says}, but for the undecided, too few to be shown."
         name = task_name(heading.benchmark, task.ending)
-        tree = task_tree(name, task, [], tag=task_name(heading.benchmark, "robustify"))
-        # Instead of reading `dataset_path`, lm-eval calls the loader with these arguments.
-        del tree["dataset_path"], tree["dataset_kwargs"]
         only = {"cloze": profile} if cloze else {"passages": True} if task.template else {}
-        kwargs = {"splits": [f"splits/{s}.json" for s in present], **only}
-        tree |= {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
-        run = f"  {_START} {folder.name} --tasks {name} --model hf --model_args ..."
-        write_yaml(folder / f"{name}.yaml", heading.lines(says, *HEAD, run), tree)
+        kwargs = {"splits": [f"splits/{split}.json" for split in present], **only}
+        data = {"custom_dataset": LOADER, "dataset_kwargs": kwargs}
+        tree = task_tree(name, task, data, tag=task_name(heading.benchmark, "robustify"))
+        write_yaml(folder / f"{name}.yaml", heading.lines(says, *HEAD, START), tree)
 
 
 def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
@@ -245,7 +220,8 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
     says = heading.lines(f"the kept items without options, answered in words; {free.says}.", *_GRADED)
     tree = {
         "task": name,
-        **data_of([write_data(folder, heading, "kept_free", free.rows)]),
+        **beside([write_data(folder, heading, "kept_free", free.rows)]),
+        "test_split": "test",
         "output_type": "generate_until",
         "num_fewshot": 0,
         "doc_to_text": "prompt",
@@ -256,7 +232,7 @@ def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
         "metadata": {"version": VERSION},
     }
     write_module(folder)
-    write_yaml(folder / f"{name}.yaml", [*says, PORTABLE], anywhere(tree))
+    write_yaml(folder / f"{name}.yaml", [*says, START], tree)
 
 
 @writing.exporter("lm-eval", writing.KEPT, writing.TRIM, writing.BLIND, asks_free=True)
@@ -271,12 +247,12 @@ def export_lm_eval(
     \b
     Examples:
         robustify export lm-eval results/demo -o tasks
-        cd tasks && lm_eval run --include_path lm_eval_tasks --tasks demo_benign_kept
+        lm_eval run --include_path tasks/lm_eval_tasks --tasks demo_benign_kept
     """
     with writing.exporting(run, folder, kept) as (staging, heading):
         tasks = staging / "lm_eval_tasks"
         splits = {name: writing.exported_items(run, name, trim) for name in writing.SPLITS}
-        write_tasks(tasks, heading, splits, run.manifest["config"].get("hidden", "question"), portable=True)
+        write_tasks(tasks, heading, splits, run.manifest["config"].get("hidden", "question"))
         write_free_task(tasks, heading, as_free(splits["kept"]))
     return writing.files_of(folder)
 

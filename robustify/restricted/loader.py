@@ -4,6 +4,7 @@ Item text goes only into files readable by their owner, or into the memory of lm
 and contain neither code nor text. The loader refuses to work if lm-eval would save prompts or answers.
 """
 
+import argparse
 import json
 import logging
 import re
@@ -69,6 +70,7 @@ def local_items(
     splits: Sequence[str], cloze: str | None = None, passages: bool = False, **_given: object
 ) -> Mapping[str, Any]:
     """Return `{"test": dataset}` with the items of all hashed splits in the given files. The items stay in memory.
+    Files are looked for beside the folder of tasks that lm-eval was given, then from the current folder.
 
     `cloze` names a profile that excludes items which cannot be asked without their choices, and `passages` excludes items
     without a passage. Raise `AuthorisationError` if the licence, data or key is missing, or lm-eval would save text, and
@@ -77,9 +79,16 @@ def local_items(
     from datasets import Dataset
 
     require_silence(sys.argv)
-    return {
-        "test": Dataset.from_list(documents([read_split(Path(name)) for name in splits], cloze, passages))
-    }
+    found = [read_split(_near_the_tasks(name, sys.argv)) for name in splits]
+    return {"test": Dataset.from_list(documents(found, cloze, passages))}
+
+
+def _near_the_tasks(name: str, argv: Sequence[str]) -> Path:
+    """Return the path of a split from the `--include_path` of lm-eval, or from the current folder."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--include_path", type=Path, default=Path("lm_eval_tasks"))
+    folder = parser.parse_known_args(argv[1:])[0].include_path.resolve()
+    return next((path for path in (folder.parent / name, folder / name) if path.is_file()), Path(name))
 
 
 def documents(

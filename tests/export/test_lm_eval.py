@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from robustify.export.tasks import task_name, write_free_task, write_tasks
+from robustify.export.tasks import MODULE, START, task_name, write_free_task, write_tasks
 from robustify.export.writing import Heading
 from robustify.freeform.free_grading import convert_items, grade, process_results
 from robustify.items.item import Item, item_row
@@ -53,10 +54,13 @@ def tasks_of(
     folder: Path, splits: Mapping[str, Sequence[Item]] = SPLITS, heading: Heading = HEADING
 ) -> dict[str, dict[str, Any]]:
     write_tasks(folder / "lm_eval_tasks", heading, splits)
-    names = {p.stem: p for p in (folder / "lm_eval_tasks").glob(f"{task_name(heading.benchmark, '*')}.yaml")}
+    texts = {
+        p.stem: p.read_text("utf-8")
+        for p in (folder / "lm_eval_tasks").glob(f"{task_name(heading.benchmark, '*')}.yaml")
+    }
     return {
-        name.removeprefix(task_name(heading.benchmark, "")): yaml.safe_load(path.read_text("utf-8"))
-        for name, path in names.items()
+        name.removeprefix(task_name(heading.benchmark, "")): yaml.safe_load(text.replace("!function ", ""))
+        for name, text in texts.items()
     }
 
 
@@ -77,11 +81,11 @@ ASKED["all"] = (*KEPT, *FLAGGED, *UNDECIDED)
 def test_every_split_of_a_run_that_has_items_has_its_task(tmp_path: Path) -> None:
     tasks = tasks_of(tmp_path)
     assert set(tasks) == set(VIEW_OF)
-    names = tasks["all"]["dataset_kwargs"]["data_files"]["test"]
+    names = tasks["all"]["dataset_kwargs"]["files"]
     assert [name.rsplit("_", 1)[0] for name in names] == [
-        f"lm_eval_tasks/demo_benign_{split}" for split in ("kept", "flagged", "undecided")
+        f"demo_benign_{split}" for split in ("kept", "flagged", "undecided")
     ]
-    assert all((tmp_path / name).is_file() for name in names)
+    assert all((tmp_path / "lm_eval_tasks" / name).is_file() for name in names)
     assert [m["metric"] for m in tasks["cloze"]["metric_list"]] == ["acc", "acc_norm"]
     few = tasks_of(tmp_path / "few", {"kept": KEPT, "flagged": FLAGGED, "undecided": (), "cloze": ()})
     assert set(few) == {"all", "kept", "flagged", "kept_choices_only"}
@@ -122,9 +126,10 @@ def test_a_run_that_hid_the_passage_has_a_task_that_hides_it_too(tmp_path: Path)
     again = load(Source(path=str(tmp_path / "kept.jsonl")), UNGUARDED).items
     assert [(i.stem, i.question) for i in again] == [(i.stem, i.question) for i in kept]
     write_tasks(tmp_path / "tasks", HEADING, {"kept": kept, "cloze": kept}, "passage")
-    tree = yaml.safe_load((tmp_path / "tasks" / "demo_benign_kept_choices_only.yaml").read_text())
-    (data,) = tree["dataset_kwargs"]["data_files"]["test"]
-    rows = parquet.read_table(tmp_path / data).to_pylist()
+    text = (tmp_path / "tasks" / "demo_benign_kept_choices_only.yaml").read_text()
+    tree = yaml.safe_load(text.replace("!function ", ""))
+    (data,) = tree["dataset_kwargs"]["files"]
+    rows = parquet.read_table(tmp_path / "tasks" / data).to_pylist()
     assert [row["id"] for row in rows] == [item.id for item in items]
     asked = template("choices_only", NO_PASSAGE)
     for row, item in zip(rows, items, strict=True):
@@ -133,15 +138,14 @@ def test_a_run_that_hid_the_passage_has_a_task_that_hides_it_too(tmp_path: Path)
         assert "hangs" not in shown
 
 
-@pytest.mark.parametrize("kind", TYPED)
-def test_datasets_reads_every_text_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    datasets = pytest.importorskip("datasets")
-    monkeypatch.chdir(tmp_path)
-    splits = typed(kind)
-    for name, task in tasks_of(tmp_path, splits).items():
-        held = datasets.load_dataset(task["dataset_path"], cache_dir="cache", **task["dataset_kwargs"])
+@pytest.mark.parametrize(("kind", "place"), zip(TYPED, ("a b", "a[1]", "a*b", "a::b", "a=1"), strict=True))
+def test_every_text_is_read_as_it_is_in_any_folder(tmp_path: Path, kind: str, place: str) -> None:
+    pytest.importorskip("datasets")
+    folder, splits = tmp_path / place, typed(kind)
+    tasks_of(tmp_path / "a other b", splits)
+    for name, task in tasks_of(folder, splits).items():
+        module = runpy.run_path(str(folder / "lm_eval_tasks" / MODULE))
+        held = module["rows"](**task["dataset_kwargs"], version=1)
         expected = [item for split in name.split("_")[:1] for item in splits.get(split, splits["cloze"])]
         assert list(held["test"]) == [item_row(item) for item in expected]
 
@@ -152,9 +156,9 @@ def test_the_head_says_where_to_start_what_was_asked_and_what_to_beware_of(tmp_p
         text = path.read_text("utf-8")
         head = [line for line in text.splitlines() if line.startswith("#")]
         digest = template(VIEW_OF[path.stem.removeprefix("demo_")]).digest
-        assert f" run --include_path tasks --tasks {path.stem} " in text
+        assert START in text
         assert all(any(said in line for line in head) for said in ("run: FORCED", f"sha256 {digest}"))
-        assert set(yaml.safe_load(text)) & {"run", "all"} == set()
+        assert set(yaml.safe_load(text.replace("!function ", ""))) & {"run", "all"} == set()
 
 
 def test_the_committed_tasks_are_what_the_program_writes(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -22,7 +23,7 @@ from robustify.restricted.disclosure.released import Candidates
 from robustify.restricted.disclosure.released_number import ReleasedNumber
 from robustify.restricted.disclosure.released_page import read_released
 from robustify.restricted.ids import read_split
-from robustify.restricted.loader import documents, require_silence
+from robustify.restricted.loader import documents, local_items, require_silence
 from robustify.restricted.restricted_folder import emit_split, publish
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
@@ -375,6 +376,18 @@ def test_tasks_hold_no_text_and_name_a_loader_of_the_package(run: Run) -> None:
         assert all((run.folder / path).is_file() for path in tree["dataset_kwargs"]["splits"])
         assert "--log_samples" in text
     assert not list((run.folder / "lm_eval_tasks").glob("*.py"))
+
+
+@pytest.mark.parametrize("given", ["lm_eval_tasks", "lm_eval_tasks/", "."])
+@pytest.mark.parametrize("form", ["--include_path {}", "--include_path={}"])
+def test_the_loader_finds_the_splits_of_the_tasks_that_lm_eval_was_given(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, form: str
+) -> None:
+    pytest.importorskip("datasets")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["lm_eval", "run", *form.format(f"{run.folder}/{given}").split()])
+    rows = local_items(["splits/kept.json"])["test"]
+    assert set(rows["id"]) == set(read_split(run.folder / "splits" / "kept.json").ids)
 
 
 def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None:
