@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.base.errors import AuthorisationError, counted
+from robustify.base.errors import counted
 from robustify.cli.options import (
     ENCODER,
     FORCE,
@@ -82,12 +82,10 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         config, plugged.adapters, models, rule, public=given["public"], source_options=given["source_options"]
     )
     settings = configs.with_models(settings, models, given["device"])
-    if given["safe_demo"] and settings.sensitivity != "public":
-        kind = f"{settings.name} is a {settings.sensitivity} set"
-        raise AuthorisationError(
-            f"{kind}, but --safe-demo (or SAFE_DEMO=1) runs only public sets. Use a public set.",
-            code="no-safe-demo",
-        )
+    if settings.sensitivity != "public":
+        from robustify.restricted.access import require_no_demo
+
+        require_no_demo(settings.name, given["safe_demo"])
     folder, cache = given["out"] or Path("results") / settings.name, given["cache"]
     if given["dry_run"]:
         forecast = steps.foretold(settings, folder, cache, plugged, force=given["force"])

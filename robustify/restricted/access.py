@@ -53,16 +53,35 @@ class Access:
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
 
 
+def require_no_demo(name: str, asked: bool = False) -> None:
+    """Raise `AuthorisationError` if only public sets may be read, because `--safe-demo` or SAFE_DEMO asks for it."""
+    if asked or os.environ.get("SAFE_DEMO", "").strip().lower() not in (
+        "",
+        "0",
+        "f",
+        "false",
+        "n",
+        "no",
+        "off",
+    ):
+        raise AuthorisationError(
+            f"{name} is a restricted set, but --safe-demo (or SAFE_DEMO=1) allows only public sets. For a demonstration, "
+            "run `robustify demo_benign.yaml`. To read the restricted set, unset SAFE_DEMO.",
+            code="no-safe-demo",
+        )
+
+
 def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:
     """Return the permission to read a restricted set and to write into `folder`, or None for a public set.
 
     `folder` is None if nothing is written. `public` is what the config claims, but it cannot lower the label of the
-    manifest, which is read for every call. Raise `AuthorisationError` if a restricted set has no adapter, or a requirement
-    is not met, `DataError` if the data differ from the pinned data, and `UsageError` if the adapter or a data file is
-    invalid.
+    manifest, which is read for every call. Raise `AuthorisationError` if a restricted set has no adapter, a requirement is
+    not met, or SAFE_DEMO is set, `DataError` if the data differ from the pinned data, and `UsageError` if the adapter or a
+    data file is invalid.
     """
     loaded = None if adapter is None else find_adapter(adapter)
     if not public or (loaded and loaded.manifest.restricted):
+        require_no_demo(name)
         return admitted(name, loaded, folder)
     if loaded and any(r.id == loaded.manifest.id and r.manifest_sha256 != loaded.sha256 for r in accepted()):
         raise AuthorisationError(

@@ -17,7 +17,7 @@ from robustify.base.errors import AuthorisationError, DataError
 from robustify.base.files import write_new
 from robustify.items.item import Item, item_row
 from robustify.judging.cloze import ClozeSettings, excluded
-from robustify.restricted.access import Access, admitted
+from robustify.restricted.access import Access, admitted, require_no_demo
 from robustify.restricted.adapters import find_adapter
 from robustify.restricted.confinement import require_private
 from robustify.restricted.ids import Split, items_in, read_split
@@ -34,6 +34,7 @@ def open_for(split: Split, adapter: str) -> Access:
             f"version {manifest.version}. Use the adapter of the split's set and version.",
             code="other-set-split",
         )
+    require_no_demo(manifest.id)
     access = admitted(manifest.id, loaded, None)
     if split.key_id != access.key.id:
         raise AuthorisationError(

@@ -390,6 +390,19 @@ def test_the_loader_finds_the_splits_of_the_tasks_that_lm_eval_was_given(
     assert set(rows["id"]) == set(read_split(run.folder / "splits" / "kept.json").ids)
 
 
+def test_a_safe_demo_neither_judges_nor_reads_a_restricted_set(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = read_split(run.folder / "splits" / "kept.json")
+    for value in ("1", "yes", "on"):
+        monkeypatch.setenv("SAFE_DEMO", value)
+        for read in (lambda: documents([kept]), lambda: rejudge(run, {}, run.folder)):
+            with refused(4, "demo_benign.yaml", code="no-safe-demo"):
+                read()
+    monkeypatch.setenv("SAFE_DEMO", "off")
+    assert documents([kept])
+
+
 def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None:
     kept, flagged = (read_split(run.folder / "splits" / f"{name}.json") for name in ("kept", "flagged"))
     rows = documents([kept])
