@@ -88,7 +88,8 @@ class Audit:
 
     @property
     def evidence(self) -> "pd.DataFrame":
-        """Evidence by item ID on why models pick an option without the question (`evidence.jsonl` in docs/files.md)."""
+        """Return the evidence by item ID on why models pick an option without the question (`evidence.jsonl`,
+        docs/files.md)."""
         import pandas as pd
 
         self._require_rows(EVIDENCE)
@@ -96,8 +97,8 @@ class Audit:
 
     @property
     def summary(self) -> "pd.DataFrame":
-        """Values of `summary.json` by dotted name, or the numbers of a released page. Columns are value, n,
-        low, and high (95 %)."""
+        """Values of `summary.json` by dotted name, or the numbers of a released page. Columns are value, n, low, and high
+        (95 %)."""
         import pandas as pd
 
         if not self.run.restricted:
@@ -109,7 +110,7 @@ class Audit:
 
     @property
     def scores(self) -> "pd.DataFrame":
-        """Scores of models: `full`, or else `cloze`, `without_question`, `quote`, and what `looks` brought, each with its
+        """Return the scores of each model: `full` (or `cloze`), `without_question`, `quote`, and `looks`, each with its
         ends (95 %), and the `kind` of the number to quote. Raise `AuthorisationError` for a restricted run."""
         import pandas as pd
 
@@ -288,7 +289,7 @@ def _settings(rule: Rule) -> tuple[dict[str, object], bool]:
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
-    """Call `work` with the given folder, or with a temporary one, and return the audit of the run that it makes."""
+    """Call `work` with the given folder or a temporary one, and return the audit of the run that `work` makes."""
     place = tempfile.TemporaryDirectory(prefix="robustify-") if out is None else None
     done = work(Path(place.name) / "run" if place else Path(out or ""))
     return Audit(done.folder, done, place)
@@ -317,7 +318,7 @@ _OPTIONS = {
 
 @contextmanager
 def _in_python(data: Data = "", mapping: str = "fields") -> Iterator[None]:
-    """Rewrite errors in the words of Python: options as arguments, and items in memory by their type instead of a file.
+    """Rewrite errors for Python users: name options as arguments, and items in memory by their type instead of a file.
     `mapping` is the argument for `--map`."""
     memory = "" if isinstance(data, str | Path) else type(data).__name__
 

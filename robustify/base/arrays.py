@@ -59,7 +59,7 @@ ROUNDING = 1e-9
 
 
 def tied(scores: Floats, best: Floats) -> Bools:
-    """Return which scores are tied with the best ones. `best` must have a shape that fits."""
+    """Return which scores tie with the best ones. `best` must have a shape that fits."""
     return np.asarray(best - scores <= RELATIVE_TIE * np.maximum(np.abs(best), 1e-300))
 
 

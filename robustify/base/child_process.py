@@ -22,8 +22,8 @@ def module_command(name: str, *arguments: str) -> list[str]:
 
 
 def run_module(name: str, *arguments: str, folder: str | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run a Python module in a folder, as `module_command` says, because the current folder may be a checkout of other
-    authors. In another folder than the current one, paths must be absolute."""
+    """Run a Python module in a folder by `module_command`, because the current folder may be another author's checkout. In
+    another folder than the current one, paths must be absolute."""
     return subprocess.run(
         module_command(name, *arguments),
         cwd=folder,

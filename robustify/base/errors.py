@@ -5,7 +5,7 @@ from typing import ClassVar
 
 
 class Notice(str):
-    """A sentence for the user with the `code` of its kind, which stays when the words change: `few-choices`."""
+    """A sentence for the user, and the `code` of its kind (such as `few-choices`), which stays when the words change."""
 
     __slots__ = ("code",)
     code: str
@@ -17,7 +17,7 @@ class Notice(str):
         return message
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str]]:
-        """Return what copies and other processes need to build the message again."""
+        """Return the values from which copies and other processes rebuild the message."""
         return (str(self),), {"code": self.code}
 
 
@@ -48,7 +48,7 @@ class RobustifyError(Exception):
 
     @property
     def reason(self) -> Notice:
-        """First line with its code, for a message that repeats it."""
+        """First line with its code, for messages that quote this error."""
         return self.notices[0]
 
     @property
@@ -94,7 +94,7 @@ class RequestError(DataError):
 
 
 class UnaskableError(DataError):
-    """Items that a model cannot be asked about, listed by ID. `counted` is a message without IDs or lengths."""
+    """Error for items that a model cannot be asked about, listed by ID. `counted` is a message without IDs or lengths."""
 
     def __init__(self, *lines: str, counted: str, code: str = "") -> None:
         super().__init__(*lines, code=code)
@@ -106,7 +106,7 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """Refusal: the gate objects, or a restricted set lacks terms, data, a key, or a private folder, or would leave it."""
+    """Refusal by the gate, or because a restricted set lacks terms, data, a key, or a private folder, or would leave it."""
 
     exit_code = 4
 

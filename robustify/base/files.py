@@ -30,8 +30,8 @@ _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
 @contextlib.contextmanager
 def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces `path` when the block ends, or is removed if it raises. With `private`,
-    its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
+    """Open a temporary file that replaces `path` when the block ends. If the block raises, the file is removed. With
+    `private`, its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(open_descriptor(part, _CREATE, 0o600 if private else 0o666), "wb") as file:
@@ -225,8 +225,8 @@ QUOTED = "quoted for spreadsheets"
 
 
 def neutral(text: str) -> str:
-    """Add a leading quote to a CSV cell that a spreadsheet would take for a formula (OWASP ASVS 5.0, 1.2.10). A cell that
-    already looks quoted gets one more quote, so that `original` restores every text."""
+    """Prefix a quote to a CSV cell that a spreadsheet would read as a formula (OWASP ASVS 5.0, 1.2.10). A cell that already
+    looks quoted gets one more quote, so that `original` restores every text."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 

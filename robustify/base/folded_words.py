@@ -49,8 +49,8 @@ _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text, then the text without escapes, entities, and tags, and then without invisible characters, too.
-    In the latter two, lines far from any change are blank."""
+    """Yield a text, then the text without escapes, entities, and tags, and then also without invisible characters. In the
+    latter two, lines far from any change are blank."""
     yield text
     # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
     read = _EMPHASIS.sub("", unescaped(narrow(text)))
@@ -86,7 +86,7 @@ def narrow(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Return the text without entities, escapes, and codes for a terminal, possibly of several rounds."""
+    """Return the text without entities, escapes, and terminal codes, even if these are nested."""
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:
@@ -178,7 +178,7 @@ def terms_named(text: str) -> int:
 
 
 def lexicon_file() -> dict[str, list[str]]:
-    """Return the lexicon: the terms of each controlled category."""
+    """Return the lexicon, which lists the terms of each controlled category."""
     data: dict[str, list[str]] = json.loads(Path(__file__).with_name("lexicon.json").read_text("utf-8"))
     return data
 

@@ -41,7 +41,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """A path and the ID of its Git object, which for a submodule is a commit of another repository."""
+    """A path and the ID of its Git object. The object of a submodule is a commit of another repository."""
 
     path: str
     object: str
@@ -221,7 +221,7 @@ def git_command(args: Sequence[str]) -> list[str]:
 
 
 def git_environment() -> dict[str, str]:
-    """Return an environment in which Git replaces no objects, fetches nothing, and gets no variables that name programs."""
+    """Return an environment in which Git replaces and fetches nothing, and gets no variables that name programs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
     on = dict.fromkeys(("GIT_NO_REPLACE_OBJECTS", "GIT_NO_LAZY_FETCH", "GIT_LITERAL_PATHSPECS"), "1")
     off = dict.fromkeys(("GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT"), "0")

@@ -1,4 +1,4 @@
-"""Characters that are not seen or look like others, by class, and the plain text without them.
+"""Classes of invisible and look-alike characters, and a function that replaces them in a text.
 
 Texts are compared in a normal form (`texts`), but audited as they are written, because one such character in every key
 gives all keys away.
@@ -53,7 +53,7 @@ def odd_characters(text: str) -> list[tuple[OddClass, str]]:
 
 
 def hidden_characters(choices: Sequence[str]) -> list[Counter[str]]:
-    """Count the characters of each option that nobody sees, or can distinguish from plain ones.
+    """Count the characters of each option that are invisible or look like plain ones.
 
     The list is empty unless the options differ in the classes of these characters. Blanks at the ends, and scripts that
     use such characters normally, are left out."""
@@ -67,8 +67,8 @@ def hidden_characters(choices: Sequence[str]) -> list[Counter[str]]:
 
 
 def plainly(text: str) -> str:
-    """Return a text that looks the same, without invisible characters, unusual blanks, full-width letters, ligatures,
-    letters of another alphabet in a word, and separate accents. Line breaks and blanks beside them stay."""
+    """Replace odd characters by plain ones that look the same: invisible characters, unusual blanks, full-width letters,
+    ligatures, letters of another alphabet in a word, and separate accents. Line breaks and blanks beside them stay."""
     if _is_plain(text) or not _is_alphabetic(text):
         return text
     foreign = {*_foreign(text)}
@@ -89,7 +89,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _is_alphabetic(text: str) -> bool:
-    """Return whether a text has no letters of scripts in which joiners, wide forms, and other blanks are normal."""
+    """Return whether all letters of a text are of scripts in which joiners, wide forms, and unusual blanks are odd."""
     return text.isascii() or not any(
         c > _LAST_ALPHABET and c.isalpha() and not (_class(c) or _SPACE.match(c)) for c in text
     )
@@ -112,8 +112,7 @@ def _alphabet(letter: str) -> str:
 
 
 def _foreign(text: str) -> list[int]:
-    """Return the places of letters of another alphabet: look-alikes in a Latin text, and the fewer letters of a word
-    that mixes alphabets."""
+    """Return the positions of look-alike letters in a Latin text, or of the rarer alphabet in a word that mixes two."""
     if text.isascii():
         return []
     of = [_alphabet(c) if c.isalpha() else "" for c in text]
@@ -130,13 +129,13 @@ def _fewer(of: Sequence[str], start: int, end: int) -> Iterator[int]:
 
 
 def _counterpart(letter: str, text: str) -> str:
-    """Return the letter of the main alphabet that looks exactly like a foreign one, or "". Latin letters in Greek words
-    are symbols."""
+    """Return the letter of the main alphabet that looks exactly like a foreign letter, or "" if there is none. Latin
+    letters in Greek words are symbols."""
     return _SAME.get(letter, "") or (_CYRILLIC.get(letter, "") if re.search("[\u0400-\u052f]", text) else "")
 
 
 def _hidden(of: OddClass, sign: str, text: str) -> bool:
-    """Return whether nobody sees an odd character, or can tell it from a plain one. Defects of other kinds do not count."""
+    """Return whether an odd character is invisible or looks like a plain one. Defects of other kinds do not count."""
     match of:
         case "invisible":
             return not CONTROLS.match(sign)

@@ -50,8 +50,8 @@ def named_set(text: str) -> tuple[str, str] | None:
 
 
 def with_path(name: str, change: Callable[[str], str]) -> str:
-    """Return a name of a set with the path in it changed, as in `lm-eval:FILE.yaml` or `inspect:FILE.py@TASK`. A name
-    without a path is returned unchanged, and a path is changed as a whole."""
+    """Return a set's name with another path, as in `lm-eval:FILE.yaml` or `inspect:FILE.py@TASK`. A name without a path is
+    returned unchanged, and a path is changed as a whole."""
     if (named := named_set(name)) is None:
         return change(name)
     path, mark, task = named[1].partition("@")
@@ -60,7 +60,7 @@ def with_path(name: str, change: Callable[[str], str]) -> str:
 
 
 def lists_items(name: str) -> bool:
-    """Return whether a YAML file is a list of mappings, or a mapping with such a list and no key of a config."""
+    """Return whether a YAML file is a list of mappings, or a mapping that has such a list but no key of a config."""
     if not os.path.isfile(name):
         return False
     with open(name, "rb") as file:
@@ -169,9 +169,8 @@ class _Texts(_Strict):
 def faults(
     error: ValidationError, model: type[BaseModel], root: str, *, prefix: str, also: Sequence[str] = ()
 ) -> list[Notice]:
-    """Return the first 20 validation errors, one per line, and suggest the closest known key for an unknown
-    one. `root` is the path of errors without a path, and `also` lists further known keys. Each line begins with
-    `prefix`."""
+    """Return the first 20 validation errors, one per line, with the closest known key for each unknown one. `root` is the
+    path of errors without a path, and `also` lists further known keys. Each line begins with `prefix`."""
     keys = {*also, *known_keys(model)}
     errors = error.errors(include_url=False, include_input=False)
     # A list counts as too short if its entries are invalid, which their own errors say.

@@ -97,8 +97,8 @@ def edges(text: str) -> tuple[str, str]:
 
 
 def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
-    """Remove the white space that all options share, which comes from a delimiter or label. If the options were
-    `cut` from one text, the first has no delimiter before it, and the last has none after it."""
+    """Remove the white space that all options share, because it comes from a delimiter or label. If the options were `cut`
+    from one text, the first has no delimiter before it, and the last has none after it."""
     before = commonprefix([edges(option)[0] for option in options[cut:]])  # noqa: RUF071 (texts, not paths)
     after = commonprefix([edges(option)[1][::-1] for option in options[: len(options) - cut]])[::-1]  # noqa: RUF071
     return tuple(option.removeprefix(before).removesuffix(after) for option in options)

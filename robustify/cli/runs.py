@@ -112,7 +112,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
 
 
 def coded(notes: Sequence[str], codes: Sequence[str]) -> list[dict[str, str]]:
-    """Return notes of `run.json` with their codes, which older runs lack."""
+    """Return notes of `run.json` with codes. Notes of older runs have none."""
     padded = [*codes, *[""] * len(notes)]
     return [{"code": code, "text": text} for text, code in zip(notes, padded, strict=False)]
 
@@ -319,7 +319,7 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
 @RUN
 @click.argument("labels", metavar="LABELS", type=PATH)
 def agree(run: "Run", labels: Path) -> int:
-    """Compare the verdicts of RUN with human labels.
+    """Compare the verdicts of RUN with people's labels.
 
     LABELS has one line per label, ITEM,shortcut or ITEM,not. The output shows kappa for the verdicts. It shows
     the AUROC of W (the confidence of the scorer in the key), all surface cues, the models, and each cue.

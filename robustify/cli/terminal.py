@@ -28,7 +28,7 @@ def is_set(name: str) -> bool:
 
 
 class Output:
-    """Whether a command has printed its JSON object, so that an error that follows is no second one."""
+    """Record of whether a command has printed its JSON object, so that a later error does not print a second one."""
 
     def __init__(self) -> None:
         self.has_json = False
@@ -114,7 +114,7 @@ def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance
 
 @contextmanager
 def step(label: str, shown: bool | None = None) -> Iterator[Advance]:
-    """Print a line every `EVERY_SECONDS` of a step without a count. On a terminal, or if progress is to be `shown`, the
+    """Print a line every `EVERY_SECONDS` during a step without a count. On a terminal, or if progress is to be `shown`, the
     first one comes after `STEP_SECONDS`."""
     from robustify.base.redaction import UNMUTED
 

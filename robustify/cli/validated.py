@@ -44,7 +44,8 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
 
 
 def _naming(data: Mapping[str, Any]) -> str:
-    """Return the options that name the split of this `data` block, and by which a harness finds and runs its task."""
+    """Return the options that name the split of this `data` block, and those with which a harness finds and runs its
+    task."""
     split = ["--split", data["split"]] if data.get("split") else []
     places = [word for place in data.get("include_path", ()) for word in ("--include-path", str(place))]
     trust = ["--trust-task-code"] * bool(data.get("trust_task_code"))
@@ -100,7 +101,7 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def loaded_words(origin: Mapping[str, str]) -> str:
-    """Return a phrase on the data that a harness loaded by name, and on whether their commit is pinned."""
+    """Return a phrase that describes data which a harness loaded by name, and whether their commit is pinned."""
     if not (commit := origin.get("revision")):
         return origin.get("set", "")
     pinned = (
@@ -149,7 +150,8 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion and one line per rule, sorted by score. Rules that read the question, too, come last."""
+    """Return a conclusion, and one line per rule in the order of their scores. Rules that read the question, too, come
+    last."""
     rules, others = (
         sorted(table[of].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
         for of in ("heuristics", "with_question")

@@ -1,4 +1,4 @@
-"""Checks before a set is composed: a writer fills gaps in the pools, and models and people look for candidates that are
+"""Checks before a set is composed: writers fill gaps in the pools, and models and people search for candidates that are
 also correct.
 
 A model has a voice only if it finds the key among all candidates in most items, because a weak model would take the best
@@ -106,7 +106,7 @@ def consult(
     cache: Path,
     watch: Watch,
 ) -> Consultation:
-    """Let a writer add candidates, and set aside those that models or people also consider correct.
+    """Let a writer add candidates, and set aside candidates that models or people consider correct, too.
 
     Raises:
         UsageError: the engine of the writer only scores options.
@@ -147,8 +147,8 @@ def asking_with_question(mode: Mode) -> Asking:
 
 
 def full_questions(pools: Sequence[Pool]) -> Iterator[Item]:
-    """Yield an item for each pool, with the key and all candidates, or several items if there are more than 25 candidates.
-    The key is the first option of an item, and among the others in most of the orders in which it is asked."""
+    """Yield an item for each pool, with the key and all candidates. More than 25 candidates are divided among several
+    items. The key is the first option of an item, and among the others in most of the orders in which it is asked."""
     for pool in pools:
         (key, *others), about = pool.texts, pool.item
         for start in range(0, len(others), MOST - 1):
@@ -159,7 +159,7 @@ def full_questions(pools: Sequence[Pool]) -> Iterator[Item]:
 def find_second_keys(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers
 ) -> tuple[tuple[Pool, ...], ModelCheck]:
-    """Find the candidates that models consider right when they see the question, in a run or in `full_questions`.
+    """Find candidates that models consider right when they see the question, in a run or in `full_questions`.
 
     The ratio of a candidate is its probability divided by that of the key or by an even share, whichever is larger: the
     least of all voices, unless an earlier check found more. From 1 on, it is a second key. Candidates are found in the
@@ -187,7 +187,8 @@ def find_second_keys(
 def _ratios(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers, view: str, model: str
 ) -> list[Floats]:
-    """Return, for each pool, each candidate's probability relative to the key. A row without scores has only its pick."""
+    """Return, for each pool, the probability of each candidate divided by that of the key. A row without scores has only
+    its pick."""
     block = as_compared(answers.block(view, model), view)
     scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
     unscored = np.isneginf(scores).all(axis=1) & (block.pick >= 0)
@@ -239,7 +240,7 @@ def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def apply_votes(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
-    """Return the pools with people's verdicts on their candidates, and how well each pair of raters agrees.
+    """Return the pools with people's verdicts on their candidates, and the agreement of each pair of raters.
 
     If raters differ, the majority counts, and without one the candidate is unclear.
     """
@@ -265,8 +266,8 @@ def apply_votes(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], 
 
 
 def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
-    """Return the data of a page on which people review the candidates `which` of each pool. Writers are not shown,
-    because they could sway a rater."""
+    """Return the data of a page for people who review the candidates `which` of each pool. Writers are not shown, because
+    they could sway a rater."""
     items, codes = list[dict[str, Any]](), list[str]()
     for pool, chosen in zip(pools, which, strict=True):
         if chosen:

@@ -103,7 +103,7 @@ def _rows(source: Source, guard: Guard, columns: Sequence[str]) -> Iterator[_Row
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:
-    """Return the fields that hold candidates: those whose names say so, or else lists that are not part of an item."""
+    """Return the fields that hold candidates. These are named so, or else are lists that are not part of an item."""
     cells = [cell for row in table.rows for cell in row.cells.items()]
     names = [name for name in dict(cells) if _CANDIDATES.search(name_key(name))]
     lists = {name for name, cell in cells if isinstance(cell, list)}

@@ -84,7 +84,7 @@ def choose_distractors(
 
 
 class _Game:
-    """Game in which probes look for the keys, and the weights of candidate sets change in response."""
+    """Search in which probes look for the keys, and the weights of candidate sets change in response."""
 
     def __init__(self, probes: Probes, settings: Choosing) -> None:
         self._probes, self._sets, self._settings = probes, probes.sets, settings
@@ -169,6 +169,6 @@ def _rules(sets: CandidateSets) -> list[Floats]:
 
 
 def _credits(scores: Floats, sets: CandidateSets) -> Floats:
-    """Return 1 if a key scores highest in its set, a share of 1 if it ties, or else 0. The result is (n, S)."""
+    """Return 1 if a key scores highest in its set, a share of 1 if it ties, and otherwise 0. The result is (n, S)."""
     top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
     return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)

@@ -1,4 +1,5 @@
-"""Folder of a composed set: the set, its page and numbers, a review sheet, and requests for what its pools still lack.
+"""Folder of a composed set: the set, its page and numbers, a review sheet, and requests for candidates that pools still
+lack.
 
 The page and the closing lines name writers and auditors, but contain no text of an item.
 """
@@ -29,8 +30,9 @@ VERSIONS = {BEFORE: "Before", PEOPLE: "Other writer", AFTER: "Composed"}
 
 
 def write_composed(composed: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
-    """Write a composed set into a new or empty folder: as CSV with `as_csv` if no item changes, else as JSON Lines. Return
-    the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be written.
+    """Write a composed set into a new or empty folder: as CSV if `as_csv` is set and no item changes, otherwise as JSON
+    Lines. Return the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file
+    cannot be written.
     """
     with staged(folder) as place:
         try:
@@ -171,7 +173,7 @@ def composed_lines(composed: Composed) -> Iterator[str]:
 
 
 def proof_failure(composed: Composed) -> str:
-    """Return in one line which parts of the proof failed and what to do, or "" if none did."""
+    """Return a line that says which parts of the proof failed and what to do, or "" if none did."""
     proof = composed.proof
     parts = (
         ("without the question", "beyond chance", proof.beyond_chance),
@@ -187,7 +189,7 @@ def proof_failure(composed: Composed) -> str:
 
 
 def proof_gap(composed: Composed) -> str:
-    """Return in one line which parts of the proof were not evaluated, or "" if all were."""
+    """Return a line that says which parts of the proof were not evaluated, or "" if all were."""
     parts = {"without the question": composed.proof.hidden, "with the question": composed.proof.plausible}
     gaps = " and ".join(where for where, state in parts.items() if state == "not evaluated")
     line = (

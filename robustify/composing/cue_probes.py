@@ -1,4 +1,4 @@
-"""Candidate sets of distractors from pools, and probes that look for the key among them.
+"""Candidate sets of distractors from pools, and probes that look for the key among their options.
 
 Each probe is cross-fitted: the sets of an item are scored by a fit on the drawn sets of other folds. If a probe gives the
 key of a set the probability p, the set's weight is divided by it. Where keys are as likely as other options, all p are
@@ -89,7 +89,8 @@ def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> 
 def _sets(
     candidates: int, shown: tuple[int, int], limit: int, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Return sets of numbers: 0 for the key, and some from 1 to `candidates`. Each size gets an equal share of `limit`."""
+    """Return sets of numbers: 0 for the key, and some numbers from 1 to `candidates`. Each size gets an equal share of
+    `limit`."""
     fewest, most = (min(size - 1, candidates) for size in shown)
     sizes = range(fewest, most + 1)
     sets: dict[tuple[int, ...], None] = {}
@@ -208,8 +209,8 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
 
 
 def _splits(nodes: Any) -> tuple[list[tuple[int, int, int]], Any]:
-    """Return the splits of a decision tree, and the tree's value for every set of leaves that can be ruled out. A split is
-    (feature, highest code on the left, leaves there as bits from the left)."""
+    """Return a decision tree's splits, and its value for each set of excluded leaves. A split is (feature, highest code on
+    the left, leaves there as bits from the left)."""
     leaves, splits = list[float](), list[tuple[int, int, int]]()
 
     def below(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Candidates for the distractors of an item, the rules that exclude a text, and the typography of options.
+"""Candidates for the distractors of an item, rules that exclude candidates, and the typography of options.
 
 Writers differ in quotes, dashes, spaces, look-alike characters, final periods, and first letters, which would tell the key
 from the distractors of another writer. All options of an item therefore get the same.
@@ -70,7 +70,7 @@ class Pool(HoldsText):
 
     @property
     def stays(self) -> bool:
-        """Whether the item keeps its options, because its stem or its key refers to others by place."""
+        """Whether the item keeps its options, because its stem or key refers to other options by their place."""
         return keeps_order(self.item.with_choices((self.item.choices[self.item.key], "?"), 0))
 
     @property
@@ -160,8 +160,8 @@ def _within(part: str, text: str) -> bool:
 
 
 def typed_plainly(text: str) -> str:
-    """Return a text in plain characters, with straight quotes, hyphens for all dashes, and single spaces, without blanks
-    at its ends."""
+    """Write a text in plain characters: straight quotes, hyphens for all dashes, and single spaces, without blanks at its
+    ends."""
     text = _HYPHENS.sub("-", _DASH.sub(" - ", straight(plainly(text))))
     return bare(_SPACES.sub(" ", text))
 
@@ -174,7 +174,7 @@ def same_form(text: str) -> str:
 
 
 def _without_marks(text: str) -> str:
-    """Normalize an option as `same_form`, and take off its first article and its quotation marks."""
+    """Normalize an option like `same_form`, and remove its first article and its quotation marks."""
     return _MARKS.sub("", same_form(text)) or text
 
 

@@ -35,7 +35,8 @@ Vectors = Callable[[Sequence[str]], Floats | None]
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """How far an auditor or reader beats chance in each version of a set, and how `AFTER` differs from the others."""
+    """An auditor's or reader's gain over chance in each version of a set, and how the gain in `AFTER` differs from the
+    others."""
 
     name: str
     gain: Mapping[str, Gain]
@@ -58,7 +59,7 @@ class Proof:
 
     @property
     def worst(self) -> Finder | None:
-        """Auditor that finds the keys best, of those that took no part in choosing."""
+        """Auditor that finds the keys best among those that took no part in choosing."""
         independent = [auditor for auditor in self.auditors if auditor.independent]
         return max(independent, key=lambda auditor: auditor.gain[AFTER].value or 0.0, default=None)
 
@@ -89,7 +90,7 @@ class Proof:
 
     @property
     def state(self) -> State:
-        """State of the proof, which passed only if both parts did."""
+        """State of the proof. It passed only if both parts did."""
         states = {self.hidden, self.plausible}
         return next((state for state in ("failed", "not evaluated") if state in states), "passed")
 
@@ -135,7 +136,7 @@ def _finders(
     names: Sequence[str], credits: Mapping[str, Mapping[str, Floats]], k: Mapping[str, Ints], groups: Ints,
     independent: bool = True,
 ) -> dict[str, Finder]:  # fmt: skip
-    """Return the findings of a family's auditors or readers on the composed set. Holm's correction is over the family."""
+    """Return what a family's auditors or readers find in the composed set. Holm's correction is over the family."""
     gains_by_version = {
         version: gains({name: by_name[name] for name in names if name in by_name}, k[version], groups=groups)
         for version, by_name in credits.items()
@@ -153,7 +154,8 @@ def _finders(
 
 
 def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -> dict[str, Floats]:
-    """Return how well each auditor and reader finds each key, from 0 to 1. It is (n,), and NaN for an item not seen."""
+    """Return for each auditor and reader whether it finds each key, from 0 to 1. It is (n,), and NaN for an item not
+    seen."""
     fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
     readers = {name: READERS[name] for name in auditors} if fitted else {}
     scores = {
@@ -181,7 +183,7 @@ def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -
 
 
 def _key_credits(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return 1 if a key scores highest in its item, a share of 1 if it ties, or else 0. The result is (n,)."""
+    """Return 1 if a key scores highest in its item, a share of 1 if it ties, and otherwise 0. The result is (n,)."""
     key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     return {name: credit(best(item_scores, k), key) for name, item_scores in scores.items()}
 

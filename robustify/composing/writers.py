@@ -63,7 +63,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRequest:
-    """Request for at least `n` more candidates for one pool, which has too few, or whose key a rule always finds.
+    """Request for at least `n` more candidates for a pool that has too few, or whose key a rule always finds.
 
     `form` has the properties that each candidate must have, in words, such as `at most 9 characters`.
     """
@@ -86,7 +86,7 @@ def find_bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
 
 
 def find_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[CandidateRequest, ...]:
-    """Return a request for each pool that has too few candidates, or whose key is always found by a rule above chance.
+    """Return a request for each pool that has too few candidates, or whose key a rule above chance always finds.
 
     `shown` are the fewest and the most options of an item.
     """
@@ -102,7 +102,7 @@ def find_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[Candid
 
 
 def writer_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
-    """Return requests for all pools that need candidates, so that each pool can fill two sets."""
+    """Return enough requests for each pool that needs candidates to fill two sets."""
     by_pool = {request.pool_index: request for request in find_requests(pools, shown)}
     for index, pool in enumerate(pools):
         request = by_pool.get(index, CandidateRequest(index, 0))
@@ -111,7 +111,8 @@ def writer_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> list[Candi
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
-    """Return each rule's least accuracy on each pool (n, rules), its chance (n,), and the key's amounts (n, rules)."""
+    """Return each rule's lowest possible accuracy on each pool (n, rules), its chance (n,), and the amounts of the key (n,
+    rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
     for index, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])
@@ -129,7 +130,7 @@ def _amounts(text: str) -> tuple[int, ...]:
 
 
 def _needed(rule: int, key: int) -> str:
-    """Describe the form that a candidate needs so that the rule does not find a key with this amount."""
+    """Describe the form of a candidate beside which the rule does not find a key with this amount."""
     which, _, what = RULES[rule].partition(" ")
     if rule >= len(_LENGTHS):
         return f"{which} {'an' if what[0] == 'i' else 'a'} {what}"
@@ -140,7 +141,7 @@ def _needed(rule: int, key: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """Settings of a writer: the model, its longest reply in tokens, and the most that all its replies may cost."""
+    """Settings of a writer: the model, the maximum number of tokens in a reply, and the maximum cost of all replies."""
 
     model: ModelSettings
     max_tokens: int = 1024
@@ -255,7 +256,7 @@ def parse_options(reply: str, n: int, finish_reason: str | None = None) -> Readi
 
 
 def _labelled(text: str) -> list[tuple[str, ...]]:
-    """Return the texts of labelled lines in a reply, such as `A) ...` or `Option 1: ...`, if it has any."""
+    """Return the texts of a reply's labelled lines, such as `A) ...` or `Option 1: ...`, if it has any."""
     lines = [line.replace("*", "") for line in text.split("\n") if line.strip()]
     listed = split_labels(lines) or split_labels(lines[1:])
     if listed is None and (cut := cut_at_labels(text)) is not None:
@@ -287,7 +288,7 @@ def _text(entry: Any) -> str:
 
 
 def _bare(text: str) -> str:
-    """Remove any quotation marks or emphasis around an option, and any remark that follows the emphasis."""
+    """Remove quotation marks or emphasis around an option, and any remark after the emphasis."""
     if (bold := _BOLD.match(text)) is not None:
         return bold["text"].strip(" :")
     return text[1:-1].strip() if len(text) > 2 and text[0] + text[-1] in _QUOTES else text

@@ -1,4 +1,4 @@
-"""Largest subset of items found in which no listed cue points to the key or away from it."""
+"""Search for a large subset of items in which no listed cue points to the key or away from it."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ _LOOKED_AT, _TRIES = 400, 200
 
 
 def balanced_items(items: Sequence[Item], answers: Answers) -> tuple[list[Item], float] | None:
-    """Return the subset and its largest imbalance in deviations, or None if it has fewer than `FEWEST` items."""
+    """Return the subset and its largest imbalance in deviations, or None if the subset has fewer than `FEWEST` items."""
     columns = cue_columns(items, answers) if len(items) >= FEWEST else None
     if columns is None:
         return None
@@ -33,8 +33,8 @@ def balanced_items(items: Sequence[Item], answers: Answers) -> tuple[list[Item],
 
 
 def cue_columns(items: Sequence[Item], answers: Answers) -> Floats | None:
-    """Measure what each cue gains over chance on each item (n, c), in standard deviations. Return None if there are too few
-    items to fit the scorer of the filter.
+    """Measure the gain of each cue over chance on each item (n, c), in standard deviations. Return None if there are too
+    few items to fit the scorer of the filter.
 
     The cues are the scorer's logit of the key, its probability, and its pick, what form and words contribute to the
     logit, and the four length heuristics.

@@ -34,14 +34,14 @@ def _row(item: Item, order: orders.Order) -> dict[str, Any]:
 
 
 def rotated(items: Sequence[Item], turn: int) -> list[dict[str, Any]]:
-    """Return the rows of the items in the rotation `turn` of their base orders. Items with fewer options have none."""
+    """Return the rows of the items in rotation `turn` of their base orders. Items with fewer options have none."""
     every = [(item, orders.rotations(orders.base(item.id, item.k))) for item in items]
     return [_row(item, turns[turn]) for item, turns in every if turn < item.k]
 
 
 def write_blind_lm_eval(folder: Path, name: str, items: Sequence[Item]) -> list[Path]:
-    """Write one lm-eval task per rotation of the lettered options, and one of their texts. Return the files. Raise the
-    errors of `staged`."""
+    """Write one lm-eval task per rotation of the lettered options, and one task with the options' texts. Return the files.
+    Raise the errors of `staged`."""
     turns = range(max((item.k for item in items), default=0))
     says = "the options by letter, without the question, rotation"
     letters = {

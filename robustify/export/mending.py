@@ -1,4 +1,4 @@
-"""Automatic repair of a benchmark: shuffle and trim the options, and write plain characters in place of those that look the
+"""Automatic repair of a benchmark: shuffle and trim the options, and replace odd characters by plain ones that look the
 same. `lint` lists the problems that need an author.
 
 No other text is rewritten. An item whose options refer to each other keeps its order, because shuffling would change its
@@ -72,9 +72,9 @@ def place_keys(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
 
 
 def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None = None) -> None:
-    """Write items as CSV or JSON Lines, depending on the name's ending, and check that the file reads back unchanged.
-    `marks` are the letters of options that nobody reviewed, by item, for a further column. Raise `UsageError` for another
-    ending, `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written."""
+    """Write items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged. `marks`
+    are the letters of options that nobody reviewed, by item, for a further column. Raise `UsageError` for another ending,
+    `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written."""
     marks = marks or {}
     with writable(path), staging(path.parent, ".mending-") as place:
         part = place / path.name

@@ -1,4 +1,4 @@
-"""Export of findings as SARIF 2.1.0, so that GitHub and similar sites show each one at its line of the benchmark's file.
+"""Export of findings as SARIF 2.1.0, so that GitHub and similar sites show them at their lines of the benchmark's file.
 
 A finding is a flagged item, with its first cue as the rule, or a defect. A restricted set has no findings, because each one
 would reveal a single item.
@@ -72,7 +72,7 @@ def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
 
 
 def _flaws(run: Run, items: Mapping[str, Item]) -> Iterator[tuple[str, str, str]]:
-    """Yield the rule, item ID, and message of each flagged item, then of each defect in the file."""
+    """Yield the rule, item ID, and message of each flagged item, and then of each defect in the file."""
     hidden = run.manifest["config"].get("hidden", "question")
     for row in evidence_of(run):
         if row["verdict"] == FLAGGED:

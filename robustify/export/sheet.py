@@ -1,4 +1,4 @@
-"""The sheet of a run for publication: what STREAM and NIST ask for, what the run knows of it, and from where.
+"""Publication sheet of a run: what STREAM and NIST ask for, with the facts of the run and their sources.
 
 `criteria.yaml` is the table of criteria. What only people know comes from a file of answers with the same names. The sheet
 of a restricted run is made from its published page alone.
@@ -31,7 +31,7 @@ FILES = ("sheet.json", "sheet.md", "sheet.html")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that a run knows: what it is, its text, and the file and path that contain it."""
+    """Fact that a run knows: its subject, its text, and the file and path that contain it."""
 
     label: str
     text: str
@@ -63,7 +63,7 @@ def criteria_table() -> Mapping[str, Any]:
 def read_answers(
     path: Path | None, quoted_sets: Callable[[str], Sequence[str]] | None = None
 ) -> Mapping[str, str]:
-    """Read what people know, by the name of its criterion. For a restricted run, `quoted_sets` returns the accepted sets of
+    """Read people's answers by the names of the criteria. For a restricted run, `quoted_sets` returns the accepted sets of
     which a text repeats an item.
 
     Raise `UsageError` if the file cannot be read, or has an unknown name or a value that is not a text. For a restricted
@@ -202,7 +202,7 @@ def _text(value: Any, unit: str) -> str:
 
 
 def _prompts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the text of each template that has the digest of the run."""
+    """Yield the text of each template whose digest is the run's."""
     for name, digest in templates.items():
         view, _, words = name.partition("/")
         if view in get_args(View) and words in names(view) and template(view, words).digest == digest:  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ _LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """An lm-eval task that asks the items of splits in one view, with the default template of the view or another one."""
+    """An lm-eval task that asks the items of splits in one view, with the view's default template or another one."""
 
     ending: str
     splits: tuple[str, ...]
@@ -138,7 +138,7 @@ def task_tree(name: str, task: SplitTask, data: Mapping[str, Any], *, tag: str =
 
 
 def accuracies(*metrics: str) -> list[dict[str, Any]]:
-    """Build an lm-eval list of metrics that are averaged and for which higher is better."""
+    """Build an lm-eval list of averaged metrics, of which higher values are better."""
     return [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics]
 
 
@@ -277,7 +277,7 @@ def export_inspect(
 def write_inspect(
     folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]], as_free: AsFreeRows
 ) -> None:
-    """Write an Inspect task file and its data for each split with items, and for the kept items that can be asked without
+    """Write an Inspect task file and its data for each split with items, and for kept items that can be asked without
     options. A task contains no item text. Choices may be shuffled, because logs are matched by their text."""
     free = as_free(splits["kept"])
     tasks = [

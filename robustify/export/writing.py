@@ -101,7 +101,7 @@ class Heading:
 
 
 def one_line(text: str) -> str:
-    """Remove line breaks and control characters from a text, so that it cannot end a comment."""
+    """Remove line breaks and control characters, so that a text cannot end a comment."""
     return plain(text, _LONGEST)
 
 
@@ -121,7 +121,7 @@ def refuse_restricted(run: Run) -> None:
 
 @contextlib.contextmanager
 def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Heading]]:
-    """Check that the run can be exported, then yield a temporary folder, whose files move to `folder` when all are written.
+    """Check that the run can be exported, and yield a temporary folder, whose files move to `folder` when all are written.
     Raise `AuthorisationError` for a restricted run, `DataError` for a changed one or one without text, `GuardrailError` if
     the run failed without `kept`, `UsageError` for a full folder, `ResourceError` for one that is not writable."""
     refuse_restricted(run)
@@ -164,7 +164,7 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def _writes_again(older: Path, newer: Path) -> bool:
-    """Return whether a file of an earlier export is the same, or a card whose licence alone differs."""
+    """Return whether a file of an earlier export is the same, or is a card that differs only in its licence."""
     if not (older.is_file() and newer.is_file()):
         return False
     if older.name != "README.md":
@@ -176,8 +176,8 @@ def _writes_again(older: Path, newer: Path) -> bool:
 def write_parquet(
     folder: Path, name: str, rows: Sequence[Mapping[str, Any]], signature: str | None = None
 ) -> str:
-    """Write rows as NAME.parquet, which keeps dates as texts, whereas readers of JSON Lines turn them into
-    timestamps. With a signature, the name ends in a digest of it and of the rows. Return the name of the file."""
+    """Write rows as NAME.parquet, because readers of JSON Lines turn dates into timestamps. With a signature, the name ends
+    in a digest of it and of the rows. Return the name of the file."""
     import pyarrow as pa
     from pyarrow import parquet
 

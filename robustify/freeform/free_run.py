@@ -1,4 +1,4 @@
-"""Free response within a run: models generate answers while they are loaded, then rules and a judge grade them.
+"""Free response within a run: models write answers while they are loaded, and rules and a judge grade these later.
 
 Replies are cached after every batch, so that an interrupted run resumes. If the template or model changes, the questions
 are asked again. Replies of a restricted set are not cached, and only numbers leave this module for it.
@@ -85,7 +85,7 @@ def generate(
     items: Sequence[FreeItem], writer: Writer, settings: FreeSettings, kept: Replies,
     progress: Progress = no_progress,
 ) -> list[AnswerRow]:  # fmt: skip
-    """Let a model answer all items that may be asked, and return the answers in order. Cached replies are reused."""
+    """Let a model answer all items that may be asked, and return its answers in order. Cached replies are reused."""
     chat = bool(getattr(writer, "has_chat_template", False))
     asked_items = [item for item in items if not item.excluded_reason]
     prompts = [prompt_of(item, settings, has_chat_template=chat) for item in asked_items]
@@ -108,8 +108,8 @@ class FreeResponse:
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Ask a loaded model the questions, unless it cannot generate text, or the settings name only other models.
-        Raise `UsageError` if they name a model that cannot."""
+        """Ask a loaded model the questions, unless it cannot generate text, or the settings name only other models. Raise
+        `UsageError` if they name a model that cannot."""
         wanted = name in self._settings.models
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return

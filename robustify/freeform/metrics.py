@@ -194,7 +194,7 @@ def summarise(
 
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
-    """Yield an exact paired test of every two models for each kind of item. It uses the items scored for both."""
+    """Yield an exact paired test for every two models and each kind of item. It uses the items scored for both."""
     for kind, kind_grades in _split_by(grades, lambda grade: grade.kind).items():
         by_model = _split_by(kind_grades, lambda grade: grade.model)
         for (other, other_grades), (model, model_grades) in combinations(by_model.items(), 2):

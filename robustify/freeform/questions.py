@@ -1,4 +1,4 @@
-"""Open-ended questions, converted from items or read from rows of other evaluations with their answers.
+"""Open-ended questions, converted from items or read from the rows of other evaluations, which also have answers.
 
 Rows are read by the names of their fields, and a row that does not fit is an error. A multiple-choice question may contain
 its options, such as `(A) ...`. They are then shown to the model.
@@ -154,8 +154,8 @@ def _with_safe_names(rows: AnsweredItems, *, numbered: bool = False) -> Answered
 def read_rows(
     paths: Sequence[Path], items_file: Path | None, guard: Guard, *, options_shown: bool = False
 ) -> AnsweredItems:
-    """Read predictions and their questions, which are in an items file or in the same rows. Raise `DataError` if a row does
-    not fit, and `AuthorisationError` if a row belongs to a restricted set."""
+    """Read predictions with their questions, which are in a file of items or in the same rows. Raise `DataError` if a row
+    does not fit, and `AuthorisationError` if a row belongs to a restricted set."""
     items: dict[str, FreeItem] = {}
 
     def read(row: Row) -> AnswerRow:

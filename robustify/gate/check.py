@@ -1,4 +1,4 @@
-"""Rules, findings, the policy that allows findings after a review, and the check that applies them to contents.
+"""Rules, findings, the policy that allows reviewed findings, and the check that applies them to contents.
 
 A finding has no excerpt and no item number, because messages end up in logs. An entry names findings at a path or in a
 folder by their digests, which have no key, because the rows are committed beside them. `examine` is a pure function from
@@ -261,8 +261,7 @@ def _line_of(text: str, offset: int) -> int:
 
 
 def _shape_rows(text: str, indices: Sequence[int]) -> Iterator[str]:
-    """Yield the text of each shape: its paragraph, joined with the one before or after it if it is not a whole
-    item."""
+    """Yield the text of each shape. This is its paragraph, joined with a neighbor if it is not a complete item."""
     lines, row_of_paragraph = text.split("\n"), dict[tuple[int, int], str]()
     indices = [min(index, len(lines) - 1) for index in indices]  # a reading may have more lines
     for previous, index, following in zip((-1, *indices), indices, (*indices[1:], len(lines)), strict=False):
@@ -304,7 +303,7 @@ class Outcome:
 
     @property
     def refused(self) -> list[GateFinding]:
-        """Findings for which the content is refused. Warnings are left out."""
+        """Findings that cause the content to be refused. Warnings are left out."""
         return [finding for finding in self.findings if finding.rule.refuses]
 
 
@@ -362,7 +361,7 @@ def print_outcome(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> 
 
 
 def tell(*lines: str) -> None:
-    """Print lines to stderr, and after each error or note its code."""
+    """Print lines to stderr, and the code after each error or note."""
     for line in lines:
         code = notice_code(line)
         print(f"robustify gate: {line}{code and f' [{code}]'}", file=sys.stderr)

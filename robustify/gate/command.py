@@ -248,7 +248,7 @@ _CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A", "", TE
 
 
 def _doctor(argv: Sequence[str]) -> int:
-    """Print the state of each part of the gate, and return 0 if all are on, and 4 otherwise."""
+    """Print the state of each part of the gate, and return 0 if all are on, or 4 otherwise."""
     says = "Test whether each installed hook refuses a made-up item and finds registered text."
     options = _Parser("robustify gate doctor", says).parse_args(list(argv))
     try:

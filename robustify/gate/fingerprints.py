@@ -218,8 +218,8 @@ def read_index(path: Path, key: Key) -> Index:
 
 
 def build_index(sets: Mapping[str, Iterable[Item]], key: Key, *, library: bool = True) -> Index:
-    """Build the index of named sets, leaving out stock phrases and, if `library` is true, those of Python's
-    library. Raise `DataError` if no item has enough text to be registered."""
+    """Build the index of named sets without stock phrases and, if `library` is true, without phrases of Python's library.
+    Raise `DataError` if no item has enough text to be registered."""
     tagger, firsts, read = _Tagger(key), list[tuple[str, int]](), list[list[tuple[str, list[bytes]]]]()
     for name, items in (*sets.items(), ("the test of gate doctor", [(TEST_TEXT,)])):
         firsts.append((name, len(read)))

@@ -1,4 +1,4 @@
-"""Texts that a file has only in pieces: the tokens of a log, the words of a table, characters one by one.
+"""Texts that a file has only in pieces: as tokens of a log, words of a table, or single characters.
 
 A server that returns its prompt, a tokenizer, and a table of scores write a text as many short strings. The strings that
 stand in the same place of a structure (the same name at the same depth, the same column) are joined in their order, so that
@@ -50,7 +50,7 @@ _SKIPPED = 2
 
 
 def join_pieces(text: str) -> str:
-    """Return the texts that are in a text only in pieces, each on the line on which its pieces begin."""
+    """Return the texts that a text has only in pieces, each on the line on which its pieces begin."""
     out, before, line = list[str](), 0, 0
     for start, words in sorted(_texts(text, 2)):
         step = text.count("\n", before, start)
@@ -77,7 +77,7 @@ def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
 
 
 def _without_numbers(line: str) -> str:
-    """Return a line without its numbers if it has many beside words, and "" otherwise."""
+    """Return a line without its numbers, or "" unless it has many numbers beside words."""
     if line.lower() == line.upper():
         return ""
     many = line.count(".") + line.count("%") >= LEAST / 2 and len(_SCORE.findall(line)) >= LEAST / 2

@@ -47,7 +47,7 @@ def is_pointer(data: bytes) -> bool:
 
 
 def binary_fault(data: bytes) -> tuple[str, str] | None:
-    """Return which rule refuses content other than text, and why, or None for an image without text."""
+    """Return the rule that refuses content other than text, and the reason, or None for an image without text."""
     if _CACHE.match(data[: 1 << 16]):
         return "RBG404", "(a score cache)"
     return ("RBG501", f"({fault})") if (fault := _image_fault(data)) else None
@@ -70,7 +70,7 @@ _PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
 
 
 def _image_fault(data: bytes) -> str:
-    """Return the reason why bytes are not a complete PNG with only the parts that a picture needs, or ""."""
+    """Return why bytes are not a complete PNG with only the parts that a picture needs, or "" if they are."""
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "an archive, other binary or encrypted content, or text that is not UTF-8"
     try:
@@ -156,7 +156,7 @@ _EDGES = " \t#>*|/\"'`,+;\\"
 
 
 def unreadable_pieces(text: str) -> list[str]:
-    """Return the distinct unreadable pieces of a text if one is long, or together they have more than `MOST` characters."""
+    """Return the distinct unreadable pieces of a text if one is long, or if all together exceed `MOST` characters."""
     bare = _without_harmless(text)
     tokens = Counter(_TOKEN.findall(bare))
     sizes = {token: _n_encoded(token) for token in tokens}
@@ -192,7 +192,7 @@ def _without_harmless(text: str) -> str:
 
 
 def _without_signature(match: re.Match[str]) -> str:
-    """Return the header lines of a signature, and its data, too, if there are words in it."""
+    """Return the header lines of a signature, and also its data if these contain words."""
     coded = re.sub(r"\\[rn]|[^\w+/]", "", match[3])
     ways = (base64.b64decode(coded[i : i + (len(coded) - i) // 4 * 4]) for i in range(4))
     return f"{match[2]} {match[3] if any(map(_PROSE.search, ways)) else ''}"

@@ -103,7 +103,7 @@ def _named_parts(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _stems(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offset of each stem's name, and that of its text or, if the stem is in a list, of the list's end."""
+    """Yield the offset of each stem's name, and the offset of its text or, if the stem is in a list, of the list's end."""
     for word in _STEM_WORD.finditer(text.replace("İ", "I").lower()):  # places must not shift
         begins = _STEM_BEFORE.search(text, max(0, word.start() - 40), word.start())
         named = _STEM_AT.match(text, word.end()) if begins else None
@@ -184,7 +184,7 @@ def _starts_line(text: str, offset: int) -> bool:
 
 
 def _option_shape(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
-    """Yield the offset of short marked options that follow a question, and whether they have a key."""
+    """Yield the offset of short marked options that follow a question, and whether one of them is marked as the key."""
     if len(run) < 3:
         return
     end = run[-1] + 2 + len(re.split(r"[\n\x0b]", text[run[-1] + 2 : run[-1] + 2 + _LONGEST], maxsplit=1)[0])

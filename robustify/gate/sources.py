@@ -1,4 +1,4 @@
-"""Sources of a scan (files, the index, a range of commits, a push, a message) and the policy that applies to it.
+"""Sources of a scan (files, the index, a range of commits, a push, or a message) and the policy for each.
 
 Symbolic links are not followed, because a commit stores only their target path. Folders, pipes and devices are refused.
 """
@@ -166,7 +166,7 @@ def _object_blobs(repository: Repository, entries: Sequence[TreeEntry]) -> Itera
 
 
 def _human_text(data: bytes) -> bytes:
-    """Return what persons wrote in a commit or tag: its message and parts of its header."""
+    """Return the text that people wrote in a commit or tag: its message and parts of its header."""
     head, _, message = data.partition(b"\n\n")
     encoding = _ENCODING.search(head)
     lines = [line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip()]

@@ -147,7 +147,7 @@ class Block:
 
     @cached_property
     def order(self) -> Ints:
-        """Order of each row, and -1 beyond its choices (r, K)."""
+        """Order of each row, with -1 beyond its choices (r, K)."""
         return padded(self.read("order"), np.int16, self.width, fill=-1)
 
     def __init__(self, answers: "Answers", rows: slice | Ints, item: Ints, width: int | None = None) -> None:
@@ -159,7 +159,7 @@ class Block:
         return len(self.item)
 
     def read(self, name: str) -> pa.ChunkedArray:
-        """Return the rows of a column of the table, which are null if the table lacks the column."""
+        """Return one column of the table by row, with nulls if the table lacks it."""
         # No column is unpacked for a model that was not asked.
         column = self._answers.column(name) if len(self) else None
         if column is None:
@@ -377,8 +377,8 @@ def _runs(table: pa.Table, start: int = 0) -> _Runs:
 
 
 def _rotations(block: Block) -> Ints:
-    """Return how far each row's choices are rotated from its item's order, or -1 if they are not a rotation of it (r,).
-    All rows are of one asking. An item's order is the benchmark's if it was shown, otherwise the first one shown."""
+    """Return by how many places each row's choices are rotated from its item's order, or -1 if they are no rotation of it
+    (r,). All rows are of one asking. An item's order is the benchmark's if it was shown, otherwise the first one shown."""
     if (block.item[1:] > block.item[:-1]).all():
         return np.zeros(len(block), dtype=np.int64)
     position, k = np.arange(block.order.shape[1]), np.maximum(block.k, 1)[:, None]

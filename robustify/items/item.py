@@ -100,7 +100,7 @@ class Item(HoldsText):
         return self.with_choices(tuple(map(bare, self.choices)), self.key)
 
     def in_plain_characters(self) -> "Item":
-        """Return the item with plain characters in its choices, if they differ in characters that nobody can see."""
+        """Return the item with plain characters in its choices, if these differ only by characters that nobody can see."""
         return (
             self.with_choices(tuple(map(plainly, self.choices)), self.key)
             if hidden_characters(self.choices)

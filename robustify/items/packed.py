@@ -1,4 +1,4 @@
-"""Sequences that keep texts as bytes, because ten million items as Python objects take some 20 GB."""
+"""Sequences that keep texts as bytes, because ten million items as Python objects take about 20 GB."""
 
 import marshal
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -57,7 +57,7 @@ class PromptTemplate(Settings):
         return self.id.partition("@")[0]
 
     def label_format(self, wanted: str | None) -> str:
-        """Return the format in which to ask for labels: `wanted`, or by default the template's own."""
+        """Return the format in which to ask for labels: `wanted`, or otherwise the template's default."""
         if self.reads == "labels" and not self.formats:
             mend = "Add `formats: [json]`, or others, to its manifest."
             fault = f"Template {self.id} does not name a format for labels."

@@ -63,7 +63,7 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
 
 
 def best(scores: Floats, k: Ints) -> Bools:
-    """Return which choices share the best score of their row, within a relative 1e-6 (r, K). `k` (r,) counts choices.
+    """Return which choices have the best score of their row, within a relative 1e-6 (r, K). `k` (r,) counts choices.
 
     A row is unanswered, with no best choice, if a score is missing or the best score is not finite."""
     is_choice = np.arange(scores.shape[1]) < k[:, None]

@@ -135,7 +135,7 @@ def template(view: View, name: str | None = None) -> Template:
 
 
 def prompt_sources(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return the wording of each prompt, by `view/name`, whose SHA-256 is that of a template of this version."""
+    """Return, by `view/name`, the wording of each prompt whose SHA-256 is that of a template of this version."""
     every = {f"{view}/{name}": template(view, name) for view in VIEWS for name in names(view)}
     return {
         name: every[name].source

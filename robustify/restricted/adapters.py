@@ -154,8 +154,8 @@ class Adapter:
 
 def find_adapter(name: str) -> Adapter:
     """Find an adapter by its name, its folder, or the path of its manifest. Raise `UsageError` if there is none, it is
-    invalid, or its ID is not the name of its folder, and `AuthorisationError` if it has the ID of a shipped adapter, or
-    its `min_cell` is too small for a restricted set."""
+    invalid, or its ID is not the name of its folder, and `AuthorisationError` if it has the ID of a shipped adapter, or its
+    `min_cell` is too small for a restricted set."""
     folder = place(name)
     adapter = _read(folder)
     manifest, shipped_folder = adapter.manifest, _adapters_in(shipped("adapters")).get(adapter.manifest.id)
@@ -210,8 +210,8 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
 
 
 def with_adapter(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the tree of the config `name` with the data and sensitivity of its adapter, if it names one. A config may
-    raise its sensitivity, but never lower it."""
+    """Return the tree of the config `name`. If it names an adapter, add the data and sensitivity of the adapter. A config
+    may raise its sensitivity, but never lower it."""
     if tree.get("adapter") is None:
         return tree
     if "data" in tree:

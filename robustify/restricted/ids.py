@@ -49,7 +49,7 @@ def canonical(text: str) -> str:
 
 
 def item_id(key: bytes, dataset: str, version: str, stem: str, choices: Sequence[str]) -> str:
-    """Return the keyed ID of an item: `rb1_` and base32 of the first 16 bytes of an HMAC-SHA256 by the subkey for IDs.
+    """Return the keyed ID of an item: `rb1_` and base32 of the first 16 bytes of an HMAC-SHA256 under the subkey for IDs.
 
     It covers length-prefixed parts: "item", the set, its version, the canonical stem, the number of choices, and the sorted
     canonical choices. Raise `ItemError` if a text has no canonical form.

@@ -1,4 +1,4 @@
-"""Marks of items, by which copies of a restricted set are recognized: 64 bits of a keyed hash of folded words.
+"""Marks of items (64 bits of a keyed hash of folded words), by which copies of a restricted set are recognized.
 
 Case, spaces, punctuation, labels, and the order of rows and choices do not matter. Whole marks are of a stem, choices, or
 both. Marks of parts recognise edited copies: all choices but one, a long text alone, runs of telling words, and the ID.
@@ -42,14 +42,14 @@ _NAMING = COMMON.union(fold("data eval example index items line sample split tes
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Marks of a set, as sorted strings of `SIZE` bytes each, of which none is ever dropped, and its number of items."""
+    """Marks of a set, as sorted strings of `SIZE` bytes each, and its number of items. Marks are never dropped."""
 
     wholes: bytes = b""
     parts: bytes = b""
     n: int = 0
 
     def union(self, other: "Marks") -> "Marks":
-        """Return the marks of both, without repeats."""
+        """Return the union of both sets of marks."""
         wholes, parts = _cut(self.wholes + other.wholes), _cut(self.parts + other.parts)
         return Marks(b"".join(sorted(wholes)), b"".join(sorted(parts)), max(self.n, other.n))
 
@@ -77,14 +77,14 @@ def mark_items(items: Sequence[Item], key: bytes) -> Marks:
 
 
 def sets_copied_by(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
-    """Return the sets of which the items are a copy, perhaps an edited one, and how many items are in each."""
+    """Return the sets of which the items are a copy (perhaps an edited one), and how many items belong to each."""
     return {
         name: count.n for name, count in count_known(items, key, sets).items() if count.is_copy(len(items))
     }
 
 
 def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, "KnownItems"]:
-    """Count the items that each set has, exactly or in parts."""
+    """Count the items that belong to each set, exactly or in parts."""
     counts = {
         name: KnownItems(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()
     }
@@ -102,7 +102,8 @@ def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) ->
 
 
 def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
-    """Return the sets to which more than half of some IDs belong, and how many. IDs such as `test-12` tell nothing."""
+    """Return the sets to which more than half of some IDs belong, and the number of these IDs. IDs such as `test-12` tell
+    nothing."""
     marks = [set(_id_marks(name, key)) for name in ids]
     parts_of_set = {name: _cut(own.parts) for name, own in sets.items()}
     counts = {name: sum(not parts.isdisjoint(mark) for mark in marks) for name, parts in parts_of_set.items()}
@@ -110,7 +111,7 @@ def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> 
 
 
 def sets_quoted_by(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str]:
-    """Return the sets of which a text is a stem, or has a run of telling words."""
+    """Return the sets that have a text as a stem, or that share a run of telling words with it."""
     words = kept_words(text)
     marks = {_mark(b"stem", b"".join(words), key), *_text_marks([words], key), *_run_marks(words, key)}
     return [name for name, own in sets.items() if not marks.isdisjoint(_cut(own.wholes) | _cut(own.parts))]
@@ -118,7 +119,7 @@ def sets_quoted_by(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str
 
 @dataclass(slots=True, repr=False)
 class KnownItems:
-    """Items of one set that are known: `exact` ones, and edited ones, which share the `seen` parts with it."""
+    """Number of known items of one set: `exact` ones, and `edited` ones, which share the `seen` parts with the set."""
 
     wholes: set[bytes]
     parts: set[bytes]
@@ -141,14 +142,14 @@ class KnownItems:
         return self.exact + min(self.edited, len(self.seen))
 
     def is_copy(self, n_items: int) -> bool:
-        """Return whether the known items make a set of this size a copy."""
+        """Return whether so many known items make a set of `n_items` a copy."""
         many = self.exact >= LEAST or self.n >= max(LEAST, SHARE * min(n_items, self.registered or n_items))
         return many or 2 * self.exact > n_items or 2 * self.n > max(2, n_items)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Words:
-    """Folded words of an item: of its passage, if any, and its question, of each choice, and of its topic."""
+    """Folded words of an item's passage (if any) and question, of each choice, and of its topic."""
 
     stem_parts: list[list[bytes]]
     choices: list[list[bytes]]
@@ -162,7 +163,7 @@ class _Words:
 
 
 def joined_words(text: str) -> bytes:
-    """Return the folded words of a text as one."""
+    """Return the folded words of a text, joined into one."""
     return b"".join(fold(narrow(text)).split())
 
 
@@ -192,7 +193,7 @@ def _whole_marks(item: _Words, key: bytes) -> Iterator[bytes]:
 
 
 def _choice_marks(item: _Words, key: bytes) -> Iterator[bytes]:
-    """Yield the marks of all choices, and of all but each one, which also recognise a choice more."""
+    """Yield the marks of all choices, and of all choices but one, which also recognise items with an additional choice."""
     texts = sorted(map(b"".join, item.choices))
     for choices in (texts, *(texts[:i] + texts[i + 1 :] for i in range(len(texts)))):
         if sum(map(len, choices)) >= LONG:
@@ -211,7 +212,8 @@ def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
 
 
 def _run_marks(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
-    """Yield the marks of runs of telling words, each just long enough: from every word, or side by side if `apart`."""
+    """Yield the marks of runs of telling words, each just long enough. Runs begin at every word, or do not overlap if
+    `apart`."""
     telling = [word for word in words if word not in COMMON]
     start = end = size = 0
     while end < len(telling):

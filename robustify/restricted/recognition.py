@@ -170,7 +170,7 @@ def _names(manifest: Manifest) -> list[str]:
 
 
 def _spelling(name: str) -> bytes:
-    """Return the letters and digits of a name in their plain form, in which spellings do not differ."""
+    """Return the letters and digits of a name in plain form, which is the same for all spellings."""
     return b"".join(fold(narrow(unquote(name))).split())
 
 

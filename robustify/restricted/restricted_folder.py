@@ -209,8 +209,8 @@ class RestrictedPolicy:
 
 
 def policy_of(config: Config, folder: Path | None, guard: Guard) -> RestrictedPolicy | None:
-    """Return the policy of a restricted set, or None for a public one, before any item is read. Raise
-    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to another host."""
+    """Return the policy of a restricted set, or None for a public set, before any item is read. Raise `AuthorisationError`
+    if a restricted set lacks a required fact, or a model would send prompts to another host."""
     access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
         return None
@@ -220,8 +220,8 @@ def policy_of(config: Config, folder: Path | None, guard: Guard) -> RestrictedPo
 
 @contextlib.contextmanager
 def _replacing(folder: Path, manifest: Mapping[str, Any], key: Key) -> Iterator[Path]:
-    """Replace the files of a run, checking every path before and after it is moved. If a path is no longer private,
-    remove the files of the run and raise `AuthorisationError`."""
+    """Replace the files of a run, and check every path before and after it is moved. If a path is no longer private, remove
+    the files of the run and raise `AuthorisationError`."""
     with owner_only():
         os.chmod(folder, 0o700)
         with replacing(folder, manifest, finish=partial(seal, key=key)) as staged:

@@ -53,7 +53,7 @@ class Acceptance:
 
     @property
     def marks(self) -> Marks:
-        """Marks of whole items and of their parts."""
+        """Marks of complete items and of their parts."""
         n_items = sum(pin.records for pin in self.files.values())
         return Marks(base64.b64decode(self.items), base64.b64decode(self.parts), n_items)
 
@@ -85,19 +85,19 @@ def accepted() -> tuple[Acceptance, ...]:
 
 
 def copied_sets(items: Sequence[Item], ids: Iterable[str] = ()) -> dict[str, int]:
-    """Return the accepted restricted sets of which the items are a copy, by their texts, or by their IDs and these `ids` of
-    items without texts, and how many of them are in each."""
+    """Return the accepted restricted sets of which the items are a copy, and how many items belong to each. Items are
+    recognized by their texts or IDs, and items without texts by these `ids`."""
     key, sets = _marked_sets()
     return sets_copied_by(items, key, sets) or sets_with_ids([*(item.id for item in items), *ids], key, sets)
 
 
 def quoted_sets(text: str) -> list[str]:
-    """Return the accepted restricted sets of which a text repeats an item."""
+    """Return the accepted restricted sets from which a text repeats an item."""
     return sets_quoted_by(text, *_marked_sets())
 
 
 def _marked_sets() -> tuple[bytes, dict[str, Marks]]:
-    """Return the key of all marks, and the marks of each accepted restricted set."""
+    """Return the key for all marks, and the marks of each accepted set."""
     record, sets = _record(), dict[str, Marks]()
     for row in record.accepted:
         if row.items:

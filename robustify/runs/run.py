@@ -115,7 +115,7 @@ class Run:
         return _FORMER_FILES if _FORMER_FILES[1] in self.manifest["files"] else SPLIT_FILES
 
     def require_ordinary(self) -> None:
-        """Raise `AuthorisationError` if the items are those of a set whose terms were accepted after the run."""
+        """Raise `AuthorisationError` if the items belong to a set whose terms were accepted after the run."""
         for name in self.split_files:
             next(split_items(self.folder / name, self.guard), None)
 
@@ -311,8 +311,8 @@ def _files(place: Path) -> list[str]:
 def _move(
     place: Path, folder: Path, names: Sequence[str], before: set[str], *, replaces: bool = True
 ) -> None:
-    """Move files from a staging folder to a run's folder, and remove the run.json that they replace. While it is missing,
-    a list has the files of this run and of those `before`."""
+    """Move files from a staging folder to a run's folder, and remove the run.json that they replace. While it is missing, a
+    list has the files of this run and of those `before`."""
     write_json(place / _WRITING, {"files": sorted({*before, *names})})
     move_up(place, folder, _WRITING)
     if replaces:

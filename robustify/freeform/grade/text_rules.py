@@ -1,4 +1,4 @@
-"""Rules for worded answers: an answer is decided only if it is certainly one option, by its text or its shown letter.
+"""Rules for worded answers. An answer is decided only if its text or its shown letter certainly is one option.
 
 A whole text of the reply, without harmless words at its ends, must be an option or a number. Any other word leaves it to
 the judge, so that "hardly" and "nicht" need no list.
@@ -24,7 +24,7 @@ _MOST_SENTENCES, _SHORT = 400, 30
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ruling(HoldsText):
-    """The rules' decision on one answer: reason, score if there is one, and status. `extracted` is the compared text."""
+    """The rules' decision on one answer: reason, score (if any), and status. `extracted` is the compared text."""
 
     reason: str
     score: float | None = None
@@ -131,7 +131,7 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
 
 
 def shared_ruling(text: str, decide: Callable[[str], Ruling]) -> Ruling:
-    """Return the decision on the whole answer or, if there is none, the one on which all sentences with a result agree.
+    """Return the decision on the whole answer. If there is none, return the one on which all sentences with a result agree.
 
     A short first line counts too, because a base model may answer there and then invent questions. "24, not 42" counts as
     "24" if "42" is decided differently.
@@ -159,7 +159,8 @@ _LONG_WORD = re.compile(r"(?<!\d)(?<!\d )\b[^\W\d_]{3,}")
 
 
 def find_choice(item: FreeItem, answer: str) -> Ruling:
-    """Decide whether an answer is certainly the correct option or another one, by text or by a letter that was shown."""
+    """Decide whether an answer is certainly the correct option or another one, by its text or by a letter that was
+    shown."""
     text = extract_answer(answer)
     if isinstance(text, Ruling):
         return text

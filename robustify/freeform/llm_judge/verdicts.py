@@ -43,7 +43,7 @@ _NO_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 
 class LabelParse(NamedTuple):
-    """The labels of a reply in the order of the nuggets, or None if they cannot be aligned. `count` is the number of valid
+    """Labels of a reply in the order of the nuggets, or None if they cannot be aligned. `count` is the number of valid
     labels, or otherwise of entries."""
 
     labels: list[str | None] | None
@@ -159,7 +159,7 @@ def parse_labels_multi_format(
 
 
 def _label_entries(structure: Structure, expected: int) -> list[Entry]:
-    """Return each entry's number and label (None if it is no label), or [] if the structure cannot be the labels."""
+    """Return each entry's number and label (None if invalid), or [] if the structure cannot be the labels."""
     entries = _entries(structure.value)
     read = [(index, _label(value)) for index, value in entries]
     # A JSON list of the right length is an answer, even if none of its texts is a label.

@@ -1,4 +1,4 @@
-"""Names that may leave a restricted run: those without a word of an item, and those that the manifest lists by hand."""
+"""Names that may leave a restricted run: those that contain no word of an item, or that the manifest lists."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -32,7 +32,7 @@ class ItemWords:
         return cls(frozenset().union(*map(_words, texts)), listed, b" ".join(map(joined_words, texts)))
 
     def shown(self, name: str, instead: str) -> str:
-        """Return a name if it may leave, and otherwise `instead`."""
+        """Return a name if it may leave the run, and otherwise `instead`."""
         is_name = len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable()
         return name if is_name and (name in self.listed or self._lacks(name)) else instead
 
@@ -43,11 +43,12 @@ class ItemWords:
         return name if fit else f"model {number}"
 
     def models(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Map the names of all models to those that may leave."""
+        """Map all model names to names that may leave the run."""
         return {name: self.model(name, i) for i, name in enumerate(names, 1)}
 
     def _lacks(self, name: str) -> bool:
-        """Return whether no item contains a word of a name, or all of it without blanks, nor it a long word of an item."""
+        """Return whether no item contains the name (with or without blanks) or a word of it, and the name contains no long
+        word of an item."""
         bare_name, words = joined_words(name), _words(name) | _words(_INNER_CAPITAL.sub(" ", name))
         inside = len(bare_name) >= LONG and bare_name in self.texts
         return not (

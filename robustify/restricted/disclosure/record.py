@@ -85,8 +85,8 @@ class Release:
         ]
 
     def room(self, earlier: Sequence["Release"]) -> tuple[float, set[str]]:
-        """Return the bits that earlier releases leave, and the digests of numbers that cost nothing again, whatever their
-        values. Records of earlier versions have only the digests with the values."""
+        """Return the bits that earlier releases leave, and the digests of numbers that are free, whatever their values.
+        Records of earlier versions have only the digests with the values."""
         paid_for = [
             release.codes or [mark for mark, _ in release.numbers]
             for release in earlier

@@ -101,7 +101,7 @@ class ReleasedTopics(BaseModel):
 
     @property
     def identities(self) -> tuple[object, ...]:
-        """What the record of releases knows the table by."""
+        """Identities of the table in the record of releases."""
         return (self.model_dump(mode="json", exclude={"bits"}),)
 
 
@@ -116,7 +116,7 @@ class TopicBlock:
 
     @property
     def least(self) -> int:
-        """Number of kept or of removed items, whichever is smaller."""
+        """Number of kept items or of removed items, whichever is smaller."""
         return min(self.after, self.before - self.after)
 
 
@@ -219,7 +219,7 @@ class Released(BaseModel):
 
 
 class Candidates(BaseModel):
-    """All numbers of a run that may be released, the most important first, of which a page shows those that fit.
+    """All numbers of a run that may be released, the most important first. A page shows those that fit the budget.
 
     `page` has no number yet. `enough` is false if too few items are flagged or kept to show any. `marks` has what the
     record of releases knows each number by: its digest, and those of earlier versions. `codes` has digests without values.
@@ -238,9 +238,9 @@ class Candidates(BaseModel):
     def shown(
         self, groups: Sequence[str] = (), room: float | None = None, paid_for: Collection[str] = ()
     ) -> list[int]:
-        """Return which numbers of the given groups, or of all by default, fit into the `room` in bits, or into the budget.
-        Those whose codes or marks are `paid_for` cost nothing. Only order and bits decide, because a choice by value would
-        be information."""
+        """Return which numbers of the given groups (by default, all) fit into the `room` in bits, or into the budget. Those
+        whose codes or marks are `paid_for` cost nothing. Only order and bits decide, because a choice by value would be
+        information."""
         bits_left = (self.page.available or 0.0) - self.page.owed if room is None else room
         fitting = list[int]()
         for i in self._positions_in(groups) if self.enough else ():
@@ -252,7 +252,7 @@ class Candidates(BaseModel):
         return fitting
 
     def filled(self, groups: Sequence[str] = (), fit: Sequence[int] | None = None) -> Released:
-        """Return the page with the numbers of the given groups that fit."""
+        """Return the page with those numbers of the given groups that fit the budget."""
         fit = self.shown(groups) if fit is None else fit
         numbers = [self.numbers[i] for i in fit]
         return self.page.model_copy(
@@ -370,7 +370,7 @@ class _Page:
                 )
 
     def _state(self, numbering: Numbering, looks: Looks | None) -> ReleasedNumber:
-        """Return whether a model's looks are claimed (1 or 0), which is unknown if the run cannot tell."""
+        """Return whether a model's looks are claimed (1 or 0), or unknown if the run cannot tell."""
         value, reason = None, "not measured" if looks is None else "cannot tell"
         if looks is not None and min(looks.n or 0, looks.wrong_picks) >= self.k:
             value = {"claimed": 1.0, "wrong picks only": 0.0}.get(looks.state)

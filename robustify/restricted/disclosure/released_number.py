@@ -61,7 +61,8 @@ class ReleasedNumber(BaseModel):
 
     @property
     def identities(self) -> tuple[object, ...]:
-        """What the record of releases knows this number by: its code and value, then as earlier versions wrote it."""
+        """Identities of this number in the record of releases: its code and value, then those that earlier versions
+        wrote."""
         shown = self.model_dump(mode="json", exclude={"bits"})
         code = ("measure", "subject", "part")
         former = {field: value for field, value in shown.items() if field not in code}
@@ -97,15 +98,15 @@ class Numbering:
 
 
 def _name(scope: Scope, label: str, subject: str, part: PartName, kind: Kind) -> str:
-    """Return the printed name of a number: the label of its measure, with its model or rule, and with its part of the
-    items if the measure may have several."""
+    """Return the printed name of a number: its measure, its model or rule, and its part of the items if the measure may
+    have several."""
     by_rule = f"{label}: {subject.replace('_', ' ')}"
     name = {"set": label, "model": f"{subject}: {label}", "rule": by_rule}[scope]
     return name if scope == "set" or kind == "state" else f"{name}, {_PARTS[part]}"
 
 
 def _former_names(measure: str, subject: str, part: PartName, kind: Kind) -> tuple[str, ...]:
-    """Return the names under which records of earlier versions may contain a number."""
+    """Return the names that the number may have in records of earlier versions."""
     scopes = {measured.name: measured.scope for measured in MEASURES}
     labels = _FORMER_LABELS.get(measure, ())
     return tuple(_name(scopes[measure], label, subject, part, kind) for label in labels)
