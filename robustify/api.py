@@ -88,8 +88,7 @@ class Audit:
 
     @property
     def evidence(self) -> "pd.DataFrame":
-        """Return the evidence by item ID on why models pick an option without the question (`evidence.jsonl`,
-        docs/files.md)."""
+        """Evidence by item ID on why models pick an option without the question (`evidence.jsonl` in docs/files.md)."""
         import pandas as pd
 
         self._require_rows(EVIDENCE)

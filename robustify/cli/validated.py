@@ -44,8 +44,7 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
 
 
 def _naming(data: Mapping[str, Any]) -> str:
-    """Return the options that name the split of this `data` block, and those with which a harness finds and runs its
-    task."""
+    """Return the options that name the split of this `data` block, and those with which a harness finds and runs it."""
     split = ["--split", data["split"]] if data.get("split") else []
     places = [word for place in data.get("include_path", ()) for word in ("--include-path", str(place))]
     trust = ["--trust-task-code"] * bool(data.get("trust_task_code"))
@@ -150,8 +149,7 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion, and one line per rule in the order of their scores. Rules that read the question, too, come
-    last."""
+    """Return a conclusion, and one line per rule in the order of scores. Rules that read the question, too, come last."""
     rules, others = (
         sorted(table[of].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
         for of in ("heuristics", "with_question")

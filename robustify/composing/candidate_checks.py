@@ -187,8 +187,7 @@ def find_second_keys(
 def _ratios(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers, view: str, model: str
 ) -> list[Floats]:
-    """Return, for each pool, the probability of each candidate divided by that of the key. A row without scores has only
-    its pick."""
+    """Return, for each pool, each candidate's probability divided by the key's. A row without scores has only its pick."""
     block = as_compared(answers.block(view, model), view)
     scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
     unscored = np.isneginf(scores).all(axis=1) & (block.pick >= 0)

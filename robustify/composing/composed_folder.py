@@ -1,5 +1,4 @@
-"""Folder of a composed set: the set, its page and numbers, a review sheet, and requests for candidates that pools still
-lack.
+"""Folder of a composed set: the set, its page and numbers, a review sheet, and requests for missing candidates.
 
 The page and the closing lines name writers and auditors, but contain no text of an item.
 """
@@ -30,9 +29,9 @@ VERSIONS = {BEFORE: "Before", PEOPLE: "Other writer", AFTER: "Composed"}
 
 
 def write_composed(composed: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
-    """Write a composed set into a new or empty folder: as CSV if `as_csv` is set and no item changes, otherwise as JSON
-    Lines. Return the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file
-    cannot be written.
+    """Write a composed set into a new or empty folder: as CSV if `as_csv` and no item changes, otherwise as JSON Lines.
+    Return the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be
+    written.
     """
     with staged(folder) as place:
         try:

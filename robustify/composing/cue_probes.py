@@ -89,8 +89,7 @@ def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> 
 def _sets(
     candidates: int, shown: tuple[int, int], limit: int, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Return sets of numbers: 0 for the key, and some numbers from 1 to `candidates`. Each size gets an equal share of
-    `limit`."""
+    """Return sets of numbers: 0 for the key, and some from 1 to `candidates`. Each size gets an equal share of `limit`."""
     fewest, most = (min(size - 1, candidates) for size in shown)
     sizes = range(fewest, most + 1)
     sets: dict[tuple[int, ...], None] = {}

@@ -35,8 +35,7 @@ Vectors = Callable[[Sequence[str]], Floats | None]
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """An auditor's or reader's gain over chance in each version of a set, and how the gain in `AFTER` differs from the
-    others."""
+    """An auditor's or reader's gain over chance in each version of a set, and the difference of `AFTER` from the others."""
 
     name: str
     gain: Mapping[str, Gain]
@@ -154,8 +153,7 @@ def _finders(
 
 
 def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -> dict[str, Floats]:
-    """Return for each auditor and reader whether it finds each key, from 0 to 1. It is (n,), and NaN for an item not
-    seen."""
+    """Return whether each auditor and reader finds each key, from 0 to 1. It is (n,), and NaN for an item not seen."""
     fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
     readers = {name: READERS[name] for name in auditors} if fitted else {}
     scores = {

@@ -111,8 +111,7 @@ def writer_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> list[Candi
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
-    """Return each rule's lowest possible accuracy on each pool (n, rules), its chance (n,), and the amounts of the key (n,
-    rules)."""
+    """Return each rule's lowest accuracy on each pool (n, rules), its chance (n,), and the key's amounts (n, rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
     for index, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])

@@ -62,9 +62,9 @@ class ScoredModel:
 def score_model(
     answers: Answers, index: ItemIndex, model: str, full: Mode, rules: ScreenRules, best: Bools | None = None
 ) -> ScoredModel:
-    """Score one model's answers under every view, sharing the credit of tied choices. `full` and the cloze
-    use the first row of each item, and the choices-only views average over rotations. Texts are scored per
-    character, and in the screen by its norm. `best` (n, K) marks a voter's best choices in the screen."""
+    """Score one model's answers under every view. Tied choices share the credit. `full` and the cloze use the first row of
+    each item, and the choices-only views average over rotations. Texts are scored per character, and in the screen by its
+    norm. `best` (n, K) marks a voter's best choices in the screen."""
     other: Mode = "letter" if rules.mode == "text" else "text"
     full_rows = first_block(answers, FULL_OF[full], model).first()
     cloze_rows = first_block(answers, "cloze", model).first()
@@ -84,7 +84,7 @@ def score_model(
 def score_models(
     responses: ResponseData, votes: Votes, rules: Rules, names: Iterable[str]
 ) -> dict[str, ScoredModel]:
-    """Score the answers of the named models under every view, following the rules of the run."""
+    """Score the answers of the named models under every view by the rules of the run."""
     screen_rules = rules.screen.model_copy(update={"template": votes.template})
     best_of = {name: votes.best[:, m] for m, name in enumerate(votes.voters)}
     models = {
@@ -163,7 +163,7 @@ def pairs(
 
 
 def _more_looks(estimate: Estimate | None, other: Estimate | None, groups: Ints | None) -> Quantity | None:
-    """Return how much more the first model owes to looks. None if that of one of them cannot be estimated."""
+    """Return how many more points looks bring the first model than the second, or None if one has no estimate."""
     if estimate is None or other is None or estimate.part.value is None or other.part.value is None:
         return None
     return Quantity.from_rate(looks_difference(estimate.values, other.values, groups))
@@ -201,7 +201,7 @@ _TRIALS = 1 << 20
 
 
 def calibrations(responses: ResponseData, parts: Parts) -> dict[str, CalibrationViews]:
-    """Measure how well each model is calibrated on the full question and on cloze, on all items and on kept ones."""
+    """Measure each model's calibration on the full question and on cloze, on all items and on kept ones."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
         rows, selected = responses.first_rows(view, name), np.ones(len(responses.index), dtype=bool)
@@ -286,7 +286,7 @@ def brier(probabilities: Floats, key: Ints) -> Floats:
 
 
 def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
-    """Convert the logits of each random half to probabilities at a temperature fitted on the other half (n, K)."""
+    """Convert the logits of each random half to probabilities, at a temperature fitted to the other half (n, K)."""
     units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
     in_first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
     out = logits

@@ -1,4 +1,4 @@
-"""Selection of items that can be asked as cloze, that is, without showing their choices. Every exclusion has a reason."""
+"""Selection of items that can be asked as cloze, without showing their choices. Every exclusion has a reason."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
 
 
 def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = None) -> str | None:
-    """Return why an item is excluded from cloze under a profile, or None if it is kept.
+    """Return why an item is excluded from cloze under a profile, or None if the item is kept.
 
     Every profile excludes `empty_choice` and `repeated_key_text`. `cross-ref` adds choices that refer to other choices,
     and stems that refer to them as "of the following". `strict` adds every stem that may need its choices. `labels`
@@ -116,7 +116,7 @@ _NAMED = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")
 
 
 def keeps_order(item: Item) -> bool:
-    """Return whether an item depends on the order of its choices, because a choice or the stem refers to them."""
+    """Return whether an item depends on the order of its choices, because a choice or the stem refers to this order."""
     return cross_reference(item) is not None or _NAMED.search(item.stem) is not None
 
 

@@ -46,7 +46,7 @@ class Limits(BaseModel):
 
 
 class ContaminationSettings(BaseModel):
-    """Text files to search for the items, and the number of consecutive words that count as a match."""
+    """Text files in which to search for the items, and the number of consecutive words that count as a match."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,5 +1,5 @@
-"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind
-it. It has numbers and codes from the question-free scorer's ranking and from the votes."""
+"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind this pick. It
+has numbers and codes from the question-free scorer's ranking and from the votes."""
 
 import math
 import re
@@ -106,7 +106,7 @@ class ItemEvidence:
 
     @cached_property
     def table(self) -> EvidenceTable:
-        """What the run's files say of each item, built once."""
+        """Rows of the run's files on each item, built once."""
         ranking, decision = self.ranking, self.decision
         shares = ranking.p_pick, ranking.null, decision.posterior, decision.shortcut
         return EvidenceTable(ranking.top, *shares, self.picked_by, self.leading, ranking.p_key)
@@ -196,7 +196,7 @@ def item_evidence(responses: ResponseData, screen: ItemScreen) -> ItemEvidence |
 
 
 def inference(evidence: ItemEvidence, parts: Parts) -> entries.Inference | None:
-    """Return how often models inferred the question of flagged items and of others, or None if no model tried."""
+    """Return the shares of flagged and of other items whose question was inferred, or None if no model tried."""
     if not evidence.likeness:
         return None
     inferred, kind = evidence.inferred, next(iter(evidence.likeness))
@@ -243,8 +243,8 @@ def cue_counts(
 
 
 def _brought_by(items: Sequence[Item], pick: Ints) -> npt.NDArray[np.str_]:
-    """Return the cue that causes other features of each pick (n,). It is `length` for a much longer pick, the cue of a
-    mark that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
+    """Return the cue that causes other features of each pick (n,). It is `length` for a much longer pick, the cue of a mark
+    that only the pick has, if it is not the longest without it, `numbers` if all options are, or "none"."""
     out = np.full(len(items), "none", dtype=f"<U{max(map(len, CUES))}")
     for i, (item, picked) in enumerate(zip(items, pick.tolist(), strict=True)):
         if picked < 0:
@@ -308,10 +308,10 @@ TRAITS: Mapping[CueCode, Sequence[cues.Cue]] = {
 def cue_names(
     items: Sequence[Item], cued_picks: Sequence[tuple[int, int, CueCode]], group: Ints
 ) -> dict[CueCode, dict[str, int]]:
-    """Count the words or traits behind each cue, and keep the `MOST_NAMES` commonest ones. `cued_picks` has the
-    index, the pick, and the cue of each item, which counts once for each of its words or traits. Without any, it counts
-    for its clearest cue of `lint`. `group` (n,) is the representative of each item's group of near-duplicates. A name
-    completes "the key ..."."""
+    """Count the words or traits behind each cue, and keep the `MOST_NAMES` commonest of them. `cued_picks` has the index,
+    the pick, and the cue of each item, which counts once for each of its words or traits. Without any, it counts for its
+    clearest cue of `lint`. `group` (n,) is the representative of each item's group of near-duplicates. A name completes
+    "the key ..."."""
     words = KeyWords(items, group) if any(cue == "words" for *_, cue in cued_picks) else None
     counts: dict[CueCode, Counter[str]] = defaultdict(Counter)
     for index, pick, cue in cued_picks:
@@ -360,7 +360,7 @@ def averages(cue: CueCode, picked: str, options: Sequence[str]) -> tuple[float, 
 
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:
-    """Return the cue that departs most from chance in the keys, if any. At most `MOST_FITTED` items are read."""
+    """Return the cue by which keys depart most from chance, if there is one. At most `MOST_FITTED` items are read."""
     sample = [items[i] for i in item_sample(np.ones(len(items), dtype=bool)).tolist()]
     use_of = cues_of(marks_of(sample), sample)
     clearest = max(use_of, key=lambda code: abs(use_of[code].keys - use_of[code].expected), default="")

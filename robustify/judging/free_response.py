@@ -1,5 +1,5 @@
-"""Graded free responses of each model, read from a run: accuracy, bounds and coverage on a part of the items. A
-response without a score is not counted as wrong, but it widens the bounds."""
+"""Graded free responses of each model, read from a run: accuracy, bounds, and coverage on a part of the items. A response
+without a score is not counted as wrong, but it widens the bounds."""
 
 import hashlib
 import json
@@ -79,8 +79,8 @@ class FreeGrades:
 
 @dataclass(frozen=True, eq=False)
 class FreeGraded:
-    """Free responses of one model: each item's score (NaN if it has none), and whether it was asked and judged (n,).
-    Items of a group (n,) depend on each other."""
+    """Free responses of one model: each item's score (NaN if it has none), and whether it was asked and judged (n,). Items
+    of a group (n,) depend on each other."""
 
     score: Floats
     was_asked: Bools
@@ -97,7 +97,7 @@ class FreeGraded:
         return _score(self.score, mask, groups)
 
     def bound(self, mask: Bools, groups: Ints | None = None, *, unscored: float) -> Score:
-        """Return the accuracy over all responses if each response without a score had the score `unscored`."""
+        """Return the accuracy over all responses if every response without a score got the score `unscored`."""
         scores = self.score[self.was_asked & mask]
         return Score(value=float(np.nan_to_num(scores, nan=unscored).mean()) if len(scores) else None)
 

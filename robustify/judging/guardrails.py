@@ -236,9 +236,9 @@ def run_state(
     voters_under_test: Sequence[str],
     trial: Reason | None = None,
 ) -> tuple[State, tuple[Reason, ...]]:
-    """Return the state of a run and its reasons, the deciding ones first. A failed audit or guardrail fails the run.
-    Otherwise the run has the state of its audit. Nothing is evaluated in a trial, without a screen, with too few or
-    dependent items, or if voters pick one position and letters are not forced: failed guardrails are then only notes."""
+    """Return the state of a run and its reasons, starting with the reasons that decide. A failed audit or guardrail fails
+    the run. Otherwise the run has the state of its audit. Nothing is evaluated in a trial, without a screen, with too few
+    or dependent items, or if voters pick one position and letters are not forced: failed guardrails are then only notes."""
     too_few = tuple(c.reason for c in checks if c.reason.code in ("too_few", "dependent"))
     by_position = [v for c in checks if c.name == "voters_by_position" for v in c.reason.nested("voters")]
     # The audit and these reasons are listed by themselves.
@@ -260,5 +260,5 @@ def _screened(summary: Summary) -> int:
 
 
 def _dependent(summary: Summary) -> int | None:
-    """Return the number of independent groups if they are too few for the filter, otherwise None."""
+    """Return the number of independent groups if it is too small for the filter, otherwise None."""
     return None if summary.screen is None or summary.screen.cut is None else summary.screen.cut.groups

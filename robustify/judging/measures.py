@@ -97,12 +97,12 @@ class MeasureInput:
 
     @cached_property
     def read(self) -> Floats:
-        """Credits of the cross-fitted probe, the reader that sees no question. NaN if it was not asked (n,)."""
+        """Credits of the cross-fitted probe (the reader), which sees no question. NaN if it was not asked (n,)."""
         block = self.responses.answers.block(PROBE_VIEW, PROBE).first()
         return self.responses.index.spread(block, block.correct)
 
     def scores(self, view: str, name: str) -> Floats | None:
-        """Return a model's credits or free-response scores under a view, NaN for items unfit for the view (n,)."""
+        """Return a model's credits or free-response scores under a view, with NaN for items unfit for the view (n,)."""
         if view == "free":
             return self.free[name].score if name in self.free else None
         credit = self.models[name].credits.get(view)
@@ -196,7 +196,7 @@ class Measure:
 
 
 def _on_parts(parts: Parts, score: Callable[[Bools], Score], fit: Bools | None = None) -> Measured:
-    """Compute a measure on all items, on the kept ones, and on the flagged ones. Only items that are `fit` count."""
+    """Compute a measure on all items, on the kept items, and on the flagged items. Only items that are `fit` count."""
     inside = np.ones(len(parts.kept), dtype=bool) if fit is None else fit
     return Measured(all=score(inside), kept=score(inside & parts.kept), flagged=score(inside & parts.flagged))
 
@@ -252,13 +252,13 @@ def _longest_gap(view: str) -> Whole:
 
 
 def _reader_gap(given: MeasureInput, name: str) -> Score | None:
-    """Return how much more accurate a model is where the reader finds the key, whether these items are easier or the model
+    """Return how much more accurate a model is on items whose key the reader finds, because these are easier or the model
     follows the same looks."""
     return heuristic_gap(given.scores("full", name), given.read, given.parts.groups)
 
 
 def _full_less(view: str) -> Whole:
-    """Return a measure of how much higher accuracy is on the full question than under a view, on items with both."""
+    """Return a measure of how much higher accuracy is on the full question than under another view, on items with both."""
 
     def gap(given: MeasureInput, name: str) -> Score | None:
         full, other = given.scores("full", name), given.scores(view, name)
@@ -271,7 +271,7 @@ def _full_less(view: str) -> Whole:
 
 
 def _longest_picks(model: "ScoredModel") -> Floats | None:
-    """Return 1 if the model picks a longest choice on a full question, 0 if not, or NaN if its pick is tied or missing."""
+    """Return whether a model picks a longest choice on a full question (1 or 0), or NaN if its pick is tied or missing."""
     picks = first_picks(model.answers, model.index, model.full, model.model)
     longest = model.answers.block("heuristic", LONGEST).first()
     if picks is None or not len(longest):

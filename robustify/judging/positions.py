@@ -1,4 +1,4 @@
-"""Effect of the order of choices: position bias, and how accuracy and picks vary over orders.
+"""Effect of the order of choices: position bias, and how accuracy and picks vary with the order.
 
 Position bias is how much more often a model picks a position than the key occupies it. Statistics of orders use only
 the items answered in every order of a set.
@@ -35,7 +35,7 @@ SAME_SCORE = 1e-3
 
 
 def picked_by_position(rows: Block) -> Floats:
-    """Return which displayed position each row picks (r, width). Tied picks share it equally."""
+    """Return the displayed position that each row picks (r, width). Tied picks share it equally."""
     return np.concatenate([np.empty((0, rows.order.shape[1])), *map(_picked_by_position, rows.parts())])
 
 
@@ -232,7 +232,7 @@ def orders_asked(block: Block) -> tuple[Ints, Ints]:
 
 
 def _orders_due(size: int, k: Ints) -> Ints:
-    """Return how many orders of each item a set of `size` orders contains: at most k! (n,)."""
+    """Return the number of orders of each item in a set of `size` orders, which is at most k! (n,)."""
     most = np.array([min(size, math.factorial(options)) for options in range(int(k.max()) + 1)])
     return np.asarray(most[k], dtype=np.int64)
 

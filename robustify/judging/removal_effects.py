@@ -73,7 +73,7 @@ class Removal:
 
 
 def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return the accuracy on kept items compared with random removals of as many items of each topic, or None if unknown.
+    """Return the accuracy on kept items and on random subsets with as many items of each topic, or None if unknown.
 
     The measure is `full`, or cloze if `full` was not asked. It is not a test, because the accuracy of a voter, or of a
     model with similar errors, falls by selection alone.

@@ -1,4 +1,4 @@
-"""Numbers of a run: every part of its summary but its state, and what the run writes by item."""
+"""Numbers of a run: every part of its summary except its state, and the numbers by item that the run writes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class RunNumbers:
-    """Summary without guardrails and state, and the numbers by item: the evidence, the looks of each model, and the item
-    analysis, which needs five models."""
+    """Summary (without guardrails and state) and numbers by item: evidence, looks of each model, and item analysis (which
+    needs five models)."""
 
     summary: Summary
     evidence: ItemEvidence | None

@@ -102,8 +102,7 @@ def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) ->
 
 
 def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
-    """Return the sets to which more than half of some IDs belong, and the number of these IDs. IDs such as `test-12` tell
-    nothing."""
+    """Return the sets to which more than half of some IDs belong, and how many do. IDs such as `test-12` tell nothing."""
     marks = [set(_id_marks(name, key)) for name in ids]
     parts_of_set = {name: _cut(own.parts) for name, own in sets.items()}
     counts = {name: sum(not parts.isdisjoint(mark) for mark in marks) for name, parts in parts_of_set.items()}
@@ -212,8 +211,7 @@ def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
 
 
 def _run_marks(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
-    """Yield the marks of runs of telling words, each just long enough. Runs begin at every word, or do not overlap if
-    `apart`."""
+    """Yield the marks of runs of telling words, each just long enough: from every word, or without overlap if `apart`."""
     telling = [word for word in words if word not in COMMON]
     start = end = size = 0
     while end < len(telling):

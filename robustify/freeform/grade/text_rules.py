@@ -159,8 +159,7 @@ _LONG_WORD = re.compile(r"(?<!\d)(?<!\d )\b[^\W\d_]{3,}")
 
 
 def find_choice(item: FreeItem, answer: str) -> Ruling:
-    """Decide whether an answer is certainly the correct option or another one, by its text or by a letter that was
-    shown."""
+    """Decide whether an answer is certainly the correct option or another one, by its text or a letter that was shown."""
     text = extract_answer(answer)
     if isinstance(text, Ruling):
         return text

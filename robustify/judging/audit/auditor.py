@@ -1,4 +1,4 @@
-"""Auditors of the kept items: how accurate they are compared with chance, and the probe that is fitted afresh.
+"""Auditors of the kept items: their accuracy compared with chance, and the probe that is fitted afresh.
 
 The probe is a ridge regression that predicts the keys of kept items from their choices' texts (`RidgeFits`). A choice is
 open if the item would also have been kept with that choice as the key.
@@ -85,7 +85,7 @@ class AuditRate:
         return even if self.chance is None else min(even, self.chance)
 
     def alarm(self, overall: float, level: float) -> bool:
-        """Return whether the rate is significantly above chance, judged by `p` if given, otherwise by two-sided bounds."""
+        """Return whether the rate is significantly above chance, by `p` if given, otherwise by two-sided bounds."""
         if self.p is not None:
             return self.p <= level
         return self.bounds(1 - level)[0] > self.limit(overall)
@@ -151,12 +151,12 @@ class Kept:
 
     @cached_property
     def open(self) -> Bools:
-        """Choices that can be the key, given that the filter kept the item (n, K)."""
+        """Choices that can be the key of an item, given that the filter kept it (n, K)."""
         return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
 
 
 def all_answered(index: ItemIndex) -> Kept:
-    """Return all answered items as if the filter had kept them and had ruled out none of their choices as the key."""
+    """Return all answered items as if the filter had kept them, with every choice as a possible key."""
     answered = np.asarray(index.k > 0)
     would = np.zeros((int(np.count_nonzero(answered)), index.width), dtype=bool)
     return Kept(answered, index.key[answered], index.k[answered], would)
@@ -189,7 +189,7 @@ def audit_rate(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate
 
 
 def _within_items(features: Floats, items: Ints, mask: Bools) -> Floats:
-    """Return the features (n, K, f) of the options in a mask (m, K) of some items (m,), centered within the item (r, f)."""
+    """Return the features (n, K, f) of the options in a mask (m, K) of some items (m,), centered within items (r, f)."""
     out = np.empty((int(np.count_nonzero(mask)), features.shape[2]))
     ends = np.cumsum(mask.sum(axis=1)).tolist()
     for start in range(0, len(items), _CENTRED):

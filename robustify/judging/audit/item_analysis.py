@@ -147,7 +147,7 @@ def label_noise(
 
 
 def _is_strong(k: Ints, parts: Parts, credits: Credits) -> bool:
-    """Return whether a model is significantly better with the question than chance, and than without the question."""
+    """Return whether a model is significantly better with the question than by chance and than without the question."""
     full, blind, was_asked = credits["full"], credits.get("choices_only"), k > 0
     if full is None:
         return False
@@ -199,7 +199,7 @@ def corrected_item_total(credit: Floats) -> Floats:
 
 
 def information(difficulty: Floats, total: Floats) -> Floats:
-    """Return how much information each item gives about a model of mean ability (n,). It is 0 if it does not discriminate.
+    """Return the information that each item gives about a model of mean ability (n,). It is 0 if it does not discriminate.
 
     The slope of the normal ogive is r / sqrt(1 - r^2) with the biserial correlation r (Lord and Novick 1968, 16.10), and
     information that of the logistic curve of this slope, 1.7 times as steep (Birnbaum 1968).
@@ -230,8 +230,8 @@ def weighted_votes(picks: Ints, key: Ints, k: Ints) -> Floats:
 
 
 def key_doubt(votes: Floats, key: Ints) -> tuple[Floats, Ints]:
-    """Return how many votes the strongest other option is ahead of the key, and that option. `votes` are (n, K). The
-    difference orders keys by doubt, but is not a probability."""
+    """Return the strongest other option, and its lead over the key in votes. `votes` are (n, K). The difference orders keys
+    by doubt, but is not a probability."""
     rows, others = np.arange(len(key)), votes.copy()
     others[rows, key] = -1.0
     return others.max(axis=1) - votes[rows, key], others.argmax(axis=1)
@@ -260,7 +260,7 @@ def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]
 
 
 def _kr20(credit: Floats) -> Quantity:
-    """Return the reliability of the models' scores on the items that every model answered (Kuder-Richardson formula 20)."""
+    """Return the reliability of the models' scores on items that every model answered (Kuder-Richardson formula 20)."""
     complete = credit[~np.isnan(credit).any(axis=1)]
     n, spread = len(complete), float(complete.sum(axis=0).var()) if len(complete) else 0.0
     if n < 2 or spread <= ROUNDING:

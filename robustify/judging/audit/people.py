@@ -25,7 +25,7 @@ Row = Mapping[str, Any]
 
 
 def labels_of_people(path: Path) -> dict[str, bool | None]:
-    """Read people's labels, and return for each item ID whether most labels say `shortcut`. Tied labels give None.
+    """Read people's labels, and return for each item ID whether most of its labels are `shortcut`. Tied labels give None.
 
     Each line is one person's label, `ITEM,shortcut` or `ITEM,not`, after a header `item,label` or none. Raise `UsageError`
     if the file does not exist, and `DataError`, naming the lines, if some are not labels.

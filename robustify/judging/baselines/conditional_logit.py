@@ -13,9 +13,9 @@ FEWEST_TRAINING_ITEMS = 30
 
 
 def fit_conditional_logit(x: Floats, key: Ints, mask: Bools, ridge: float, steps: int = 50) -> Floats:
-    """Fit a conditional logit with a ridge penalty, and return its coefficients (f,). `x` is (n, K, f), `key`
-    (n,), and `mask` (n, K) marks existing options. The penalty is ridge / 2 times the squared length of the
-    coefficients. A Newton step that does not improve is halved."""
+    """Fit a conditional logit with a ridge penalty, and return its coefficients (f,). `x` is (n, K, f), `key` (n,), and
+    `mask` (n, K) marks existing options. The penalty is ridge / 2 times the squared length of the coefficients. A Newton
+    step that does not improve is halved."""
     from scipy.linalg import cho_factor, cho_solve  # deferred, because a cached run does not need it
 
     n, width, f = x.shape

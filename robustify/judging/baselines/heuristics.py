@@ -84,7 +84,7 @@ SEES_STEM = frozenset(h.name for h in HEURISTICS if h.sees_stem)
 
 
 def surface(items: Sequence[Item], columns: Sequence[str] = _COLUMNS) -> Surface:
-    """Return the columns that the rules compare, such as the length and position of each choice, over all items."""
+    """Return the columns that the rules compare, such as the length and position of each choice, for all items."""
     # Only the columns are kept, because the words of a million items would take gigabytes.
     parts = [*_surfaces(items, columns)]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -195,7 +195,7 @@ def _credit(rule: Heuristic, columns: Surface) -> tuple[Floats, Ints, Ints]:
 def heuristic_scores(
     answers: "Answers", keep: Bools, could: Bools | None = None, groups: Ints | None = None
 ) -> dict[str, dict[str, object]]:
-    """Score each heuristic on the items selected by the mask `keep`, which is aligned with `answers.items`.
+    """Score each heuristic on the items of the mask `keep`, which is aligned with `answers.items`.
 
     Return `{NAME: {value, n, ci, ties, chance, expected, p, p_holm}}`. p is one-sided (better than chance) under
     exchangeable keys: each choice of an item is its key with the same probability. If the items were selected by their
@@ -234,14 +234,14 @@ def heuristic_scores(
 
 
 def _by_holm(p: Mapping[str, float]) -> dict[str, float]:
-    """Correct p-values by Holm's method, separately for the rules that see only the options and for all others."""
+    """Correct p-values by Holm's method, separately for rules that see only the options and for all others."""
     option_rules, stem_rules = ([name for name in p if (name in SEES_STEM) == sees] for sees in (False, True))
     corrected = (*holm([p[name] for name in option_rules]), *holm([p[name] for name in stem_rules]))
     return dict(zip((*option_rules, *stem_rules), corrected, strict=True))
 
 
 def _possible_keys(block: "Block", could: Bools | None) -> tuple[Ints, Ints]:
-    """Count the choices of each row that could be the key: first those that the rule picks, then all."""
+    """Count the choices of each row that could be the key: first those that the rule picks, then all of them."""
     if could is None:
         return block.tie.astype(np.int64), block.k.astype(np.int64)
     shared, possible = best(block.scores, block.k), could[block.item]
@@ -258,7 +258,7 @@ def _corrected(name: str, p: float, k: Ints) -> float:
 def credit_p(
     total: float, tie: Ints, k: Ints, picked: Ints | None = None, groups: Ints | None = None
 ) -> float:
-    """Return P(total credit >= `total`) if each item's key is any of k choices with equal probability.
+    """Return P(total credit >= `total`) if each of the k choices of an item is its key with equal probability.
 
     With `tie` and `k` (n,), the credit of an item is 1/tie with probability tie/k, otherwise 0. If only some choices can be
     the key, `k` counts these, and `picked` (n,) counts those that share the pick. Items of one of the `groups` (n,) depend

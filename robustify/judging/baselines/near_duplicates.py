@@ -1,4 +1,4 @@
-"""Detection of near-duplicate items, and cross-fitting folds that keep related items together.
+"""Detection of near-duplicate items, and folds for cross-fitting that keep related items together.
 
 Two items are near-duplicates if the words of their choices have a Jaccard index of at least `NEAR`. Folds also keep
 looser copies (`LOOSE`) and passages together. Folds depend on content only, so names and row order do not matter.
@@ -40,14 +40,14 @@ _MET = 3
 
 @kept_for_last
 def near_duplicates(items: Sequence[Item]) -> Ints:
-    """Group chains of near-duplicates, and return the index of the first item of each item's group (n,)."""
+    """Group chains of near-duplicates, and return for each item the index of the first item in its group (n,)."""
     a, b, likeness = _alike(items)
     return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
 
 
 @kept_for_last
 def independent_groups(items: Sequence[Item]) -> Ints:
-    """Group items that depend on each other, and return the index of the first item of each item's group (n,).
+    """Group items that depend on each other, and return for each item the index of the first item in its group (n,).
 
     These are loose copies, among them rotations of one question, items of one passage, and paired translations. Every
     p-value, interval, and fold uses these groups.
@@ -73,7 +73,7 @@ def independent_groups(items: Sequence[Item]) -> Ints:
 
 
 def numbered_groups(items: Sequence[Item]) -> Ints | None:
-    """Return the independent group of each item (n,), or None if every item stands alone. Of more than `MOST_GROUPED`
+    """Return the independent group of each item (n,), or None if no group has several items. Of more than `MOST_GROUPED`
     items, only copies with the same texts are sought."""
     group = equal_texts(items) if len(items) > MOST_GROUPED else independent_groups(items)
     return group if clusters(len(group), group) < len(group) else None
@@ -88,8 +88,8 @@ def equal_texts(items: Sequence[Item]) -> Ints:
 
 @kept_for_last
 def fold_groups(items: Sequence[Item]) -> Ints:
-    """Group items that must share a fold, and return the index of the first item of each item's group (n,). These are the
-    independent groups and relatives."""
+    """Group items that must share a fold, and return for each item the index of the first item in its group (n,). These are
+    the independent groups and relatives."""
     order = np.argsort(content_hashes(items), kind="stable")
     return _read_only(merge_groups(independent_groups(items), *relatives(items, order)))
 
@@ -102,7 +102,7 @@ def parallel_items(items: Sequence[Item]) -> Parallels:
 
 @kept_for_last
 def content_hashes(items: Sequence[Item]) -> Floats:
-    """Return a hash in [0, 1) of each item's stem and set of choices, independent of their order (n,)."""
+    """Return a hash in [0, 1) of each item's stem and choices, independent of the order of the choices (n,)."""
     return _read_only(unit_hashes(list(map(_content, items))))
 
 
@@ -149,7 +149,7 @@ def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 @kept_for_last
 def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of items whose choices have a Jaccard index of at least `LOOSE`, with that index (p,)."""
+    """Return the pairs of items whose choices have a Jaccard index of at least `LOOSE`, with this index (p,)."""
     first_with: dict[frozenset[str], int] = {}
     first_index = [first_with.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
     repeats = np.array([i for i, first in enumerate(first_index) if first != i], dtype=np.int64)
@@ -161,7 +161,7 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 
 
 def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of word sets (i > j) that have a Jaccard index of at least `LOOSE`, with that index (p,).
+    """Return the pairs of word sets (i > j) with a Jaccard index of at least `LOOSE`, and this index (p,).
 
     Such a pair shares at least `LOOSE` of the words of each set, and so also some of those that are left if all but `_MET`
     of this share, the most frequent ones, are taken off (prefix filtering, Chaudhuri et al. 2006). Only pairs that share
@@ -196,7 +196,7 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
 
 
 def _numbered_words(bags: Sequence[frozenset[str]], n: int) -> tuple[Ints, int]:
-    """Return the numbers of all n words of the sets, from the rarest word on, and the number of different words."""
+    """Rank all n words of the sets from the rarest on. Return these ranks, and the number of different words."""
     number_of = defaultdict[str, int](count().__next__)
     words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(bags)), np.int64, n)
     times, names = np.bincount(words, minlength=len(number_of)), list(number_of)
@@ -206,8 +206,8 @@ def _numbered_words(bags: Sequence[frozenset[str]], n: int) -> tuple[Ints, int]:
 
 
 def _fewest_met(size: Ints, beyond: Floats) -> Ints:
-    """Return how many of their rare words two sets must share to be close, by the first and the second `size` (s * s,). Of
-    their other words, `beyond` (s,) is the number."""
+    """Return the number of rare words that two sets must share to be close, by the size of each set (s * s,). Of their
+    other words, `beyond` (s,) is the number."""
     larger, smaller = np.maximum(size, size[:, None]), np.minimum(size, size[:, None])
     fewest = np.ceil(
         LOOSE / (1 + LOOSE) * (smaller + larger) - ROUNDING - np.maximum(beyond, beyond[:, None])

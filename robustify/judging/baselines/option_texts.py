@@ -102,7 +102,7 @@ class OptionTexts:
 
     @cached_property
     def outer_space(self) -> Floats:
-        """Number of other options with different white space at their ends, plus 0.5 if an option has any itself (c,)."""
+        """Number of other options with different white space at their ends, plus 0.5 if the option itself has some (c,)."""
         if sum(len(choice) for options in self.choices for choice in options) == self.chars.sum():
             return np.zeros(len(self.texts))
         ends = [[edges(choice) for choice in options] for options in self.choices]
@@ -111,8 +111,8 @@ class OptionTexts:
 
     @cached_property
     def odd(self) -> Floats:
-        """Number of other options with different odd characters, plus 0.5 if an option has any itself (c, classes).
-        Blanks and invisible characters differ by their kind, and others by whether there are any."""
+        """Number of other options with different odd characters, plus 0.5 if the option itself has odd characters (c,
+        classes). Blanks and invisible characters differ by their kind, and others by whether there are any."""
         odd, out = list(map(odd_characters, self.texts)), np.zeros((len(self.texts), len(CLASSES)))
         for end, k in zip(np.cumsum(self.k).tolist(), self.k.tolist(), strict=True):
             if any(odd[end - k : end]):
@@ -148,7 +148,7 @@ class OptionTexts:
 
     @cached_property
     def points(self) -> Ints:
-        """Whether each option refers to the others: 1 or 0 (c,)."""
+        """Whether each option refers to other options: 1 or 0 (c,)."""
         return self.each(points_elsewhere)
 
     @cached_property
@@ -254,7 +254,7 @@ class OptionTexts:
 
     @cached_property
     def alphabet(self) -> Ints:
-        """Number of options of the same item that come before each option, ignoring case (c,)."""
+        """Number of the item's options that precede each option in alphabetical order, ignoring case (c,)."""
         cased = [[choice.strip(EDGES).casefold() for choice in options] for options in self.choices]
         return np.array(
             [rank for options in cased for rank in map(sorted(options).index, options)], dtype=np.int64

@@ -1,4 +1,4 @@
-"""Detection of items that belong together: relatives, such as reworded copies, and parallel items, which are translations.
+"""Detection of items that belong together: relatives, such as reworded copies, and parallel items, such as translations.
 
 A scorer that is fitted on an item's relatives may learn its key from theirs, so relatives share a fold. No threshold is
 needed, because an unrelated item in the same fold does no harm. Likeness is the cosine of TF-IDF vectors of the words and
@@ -107,7 +107,7 @@ def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
 
 
 def _with_data(matrix: "csr_array", data: npt.NDArray[Any]) -> "csr_array":
-    """Return a sparse matrix with other values in the same cells, without a copy of their places."""
+    """Return a sparse matrix with other values in the same cells. The positions of the cells are not copied."""
     return type(matrix)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
@@ -147,7 +147,7 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
 
 
 def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:
-    """Write each item's most similar partners into `nearest`. The pairs `i`, `j` (p,) are sorted by `i`."""
+    """Write the most similar partners of each item into `nearest`. The pairs `i`, `j` (p,) are sorted by `i`."""
     starts = np.flatnonzero(np.diff(i, prepend=-1, append=len(nearest)))
     for nth in range(NEAREST):
         maxima = np.repeat(np.maximum.reduceat(alike, starts[:-1]), np.diff(starts)) if len(i) else alike
@@ -158,7 +158,7 @@ def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> N
 
 
 def _common(weights: "csr_array", by_column: "csr_array", mean: Floats) -> Floats:
-    """Return the coordinates of each item in the strongest directions of the centered weights (n, DIRECTIONS)."""
+    """Return the coordinates of each item on the leading directions of the centered weights (n, DIRECTIONS)."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     def likeness_times(vector: Floats) -> Floats:
@@ -274,7 +274,7 @@ class _Alphabets:
         self.expected = np.count_nonzero(self._differ(*drawn)) / _DRAWN
 
     def too_often(self, a: Ints, b: Ints, mask: Bools) -> Bools:
-        """Mark the pairs of items in different alphabets, if such pairs clearly exceed chance. Arguments are (p,)."""
+        """Mark pairs of items in different alphabets, if these are clearly more than by chance. Arguments are (p,)."""
         differ = mask & self._enough[a] & self._enough[b]
         n = np.count_nonzero(differ)
         differ[differ] = self._differ(a[differ], b[differ])

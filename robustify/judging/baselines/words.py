@@ -1,4 +1,4 @@
-"""Associations of words and letter sequences with keys: a question-free scorer, and words that keys contain too often.
+"""Associations of words and letter sequences with keys: a question-free scorer, and words that are too frequent in keys.
 
 The scorer judges each column (a word or letter sequence) separately, so that a fit is three sums over sparse rows.
 Under the null, each of k options is the key with the same probability, so a word in s of them is in the key with
@@ -45,8 +45,8 @@ def columns_as_written(items: Sequence[Item]) -> csr_array:
 
 
 def score_test(x: csr_array, options: OptionTable) -> Learner:
-    """Prepare a fit of the words and letter sequences that keys contain too often. `x` (sum of k, columns) are `columns` of
-    the options. A model returns two logits of an option, one for each threshold of `LEAST`.
+    """Prepare a fit of the words and letter sequences that are too frequent in keys. `x` (sum of k, columns) are `columns`
+    of the options. A model returns two logits of an option, one for each threshold of `LEAST`.
 
     If m of the k options of an item contain a column, its key does with probability m / k under the null. U is the
     excess of a column over the sum of these, and V its variance. The coefficient is U / (V + ridge), which is one
@@ -148,10 +148,10 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WordUse:
-    """How often one word is in the keys of other items, compared with chance. Of `items` that contain it,
-    `keys` have it in the key, and `expected` by chance. `picked` is true if the option in question contains
-    the word, otherwise another of its item does. `p` is one-sided (more keys than expected if `picked`,
-    otherwise fewer), with Bonferroni correction over the item's words."""
+    """Frequency of one word in the keys of other items, compared with chance. Of `items` that contain it, `keys` have it in
+    the key, and `expected` by chance. `picked` is true if the option in question contains the word, otherwise another of
+    its item does. `p` is one-sided (more keys than expected if `picked`, otherwise fewer), with Bonferroni correction over
+    the item's words."""
 
     word: str
     picked: bool
@@ -202,7 +202,7 @@ class KeyWords:
                 self._uses[int(item[pair])].append(use)
 
     def supporting(self, item: int, pick: int) -> tuple[WordUse, ...]:
-        """Return the words that support option `pick` of item `item`, most significant first."""
+        """Return the words that support option `pick` of item `item`, the most significant first."""
         uses = self._uses.get(item, ())
         picked_words = words_of(self._items[item].choices[pick]) if uses else ()
         supporting = [use for use in uses if use.picked == (use.word in picked_words)]

@@ -60,7 +60,7 @@ _UNSURE = re.compile(r"[A-Z]{2,}|[A-Za-z]\b|[^A-Za-z]|an\b|the\b")
 
 @dataclass(frozen=True, repr=False)
 class SetTexts(HoldsText):
-    """Options and question of each item of a set, and what several cues read of them."""
+    """Options and question of each item of a set, and the properties of them that several cues use."""
 
     choices: Sequence[Sequence[str]]
     questions: Sequence[str]
@@ -132,7 +132,7 @@ class Cue:
         return f"does not {verb[:-1]} {what}"
 
     def unlike(self, subject: str, choices: Sequence[str], pick: int, marks: Sequence[int]) -> str:
-        """Describe how the option `pick` differs from some or all others, or return "" if it does not."""
+        """Describe how the option `pick` differs from some or all others, or return "" if it does not differ."""
         others, differ = len(choices) - 1, sum(mark != marks[pick] for mark in marks)
         if not differ or (self.ahead and not marks[pick]):
             return ""
@@ -170,7 +170,7 @@ _words = lru_cache(2 * MOST)(words_of)
 
 
 def _certainty(listed: frozenset[str], having: str) -> Cue:
-    """Return the cue of a listed word, which "none of the above" has not: it is a `POINTER`."""
+    """Return the cue of a listed word. The option "none of the above" does not have this cue, because it is a `POINTER`."""
 
     def marks(choices: Sequence[str], _: str) -> Sequence[bool]:
         has = [not listed.isdisjoint(_words(choice)) for choice in choices]
@@ -225,8 +225,8 @@ def _extreme(which: str, sign: int) -> Cue:
 
 
 def _before_gap(question: str, words: list[str] | None = None) -> list[str]:
-    """Return the two words before the gap that an English sentence leaves to fill, or [] for any other question. `words`
-    are those of the question, if they are known."""
+    """Return the two words before the gap in an English sentence, or [] for any other question. `words` are those of the
+    question, if they are known."""
     is_filled = not any(map(question.__contains__, _BLANKS))
     before = question if is_filled else _BLANK.split(question, maxsplit=1)[0]
     if before.rstrip().endswith("?"):
@@ -285,7 +285,7 @@ def _as_verb(choices: Sequence[str], _: str, gap: list[str]) -> Sequence[bool]:
 
 
 def _typing_errors(texts: SetTexts) -> bytes:
-    """Mark the options that have a typing error, by comparing words across all items.
+    """Mark the options that have a typing error, which is found by comparing words across all items.
 
     It is a word that occurs only once in all texts and is one error from a word that occurs more often. The first two and
     the last two letters are right unless two are swapped, because endings make other words.

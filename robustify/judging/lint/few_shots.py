@@ -27,7 +27,7 @@ _LONGEST_START, _FEWEST_WORDS = 6, 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Example(HoldsText):
-    """Item of the log that stands before the question of a prompt, with the text from it to the next example."""
+    """Item of the log that precedes the question of a prompt, with the text up to the next example."""
 
     item: "LoggedItem"
     text: str
@@ -73,7 +73,7 @@ class _Questions:
 
 
 def item_among_examples(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts in which the item itself stands before its question, with its answer."""
+    """Find prompts in which the item itself, with its answer, precedes its question."""
     for log in logs:
         questions = _Questions(log.rows)
         hits = []
@@ -131,7 +131,7 @@ def _listed(example: Example) -> ListedOptions | None:
 
 
 def _has_other_options(example: Example) -> bool:
-    """Return whether an example lists other options than the item of the log that has its question."""
+    """Return whether the options of an example differ from those of the logged item with the same question."""
     listed = _listed(example)
     return listed is not None and sorted(_plain(listed.texts)) != sorted(_plain(example.item.choices))
 
@@ -141,8 +141,8 @@ def _plain(texts: Sequence[str]) -> list[str]:
 
 
 def _contradicted(before: str, answers: dict[str, tuple[str, int]], line: int) -> int:
-    """Return the line of an earlier prompt that answers an example otherwise, or 0. Add the answers of this prompt. A
-    question that one prompt answers in two ways is a phrase of the template."""
+    """Return the line of an earlier prompt that gives an example another answer, or 0 if there is none. Add the answers of
+    this prompt. A question that one prompt answers in two ways is a phrase of the template."""
     examples = _answered(before)
     own = {question: {answer for other, answer in examples if other == question} for question, _ in examples}
     for question, (answer, *more) in own.items():
@@ -172,7 +172,7 @@ def _answered(before: str, *, with_above: bool = True) -> list[tuple[str, str]]:
 
 
 def other_examples(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find models of one comparison whose prompts have other examples before the same items.
+    """Find models of one comparison whose prompts for the same items have different examples.
 
     Only examples with an announced answer count, because chat templates and instructions differ between models."""
     first: dict[

@@ -55,8 +55,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CueMarks:
-    """Which options have a cue, one byte for each option of all items. Those of item `i` are from `bounds[i]` to
-    `bounds[i + 1]`, and `keys[i]` is the index of its key among them."""
+    """Options that have a cue: one byte for each option of all items. Those of item `i` are from `bounds[i]` to `bounds[i +
+    1]`, and `keys[i]` is the index of its key among them."""
 
     marks: bytes
     bounds: Sequence[int]
@@ -64,7 +64,7 @@ class CueMarks:
 
     @classmethod
     def joined(cls, sets: "Sequence[CueMarks]") -> "CueMarks":
-        """Return the marks of several sets of items as those of one."""
+        """Join the marks of several sets of items into one."""
         sizes = (end - start for own in sets for start, end in pairwise(own.bounds))
         marks, keys = (
             b"".join(parts) for parts in zip(*((own.marks, own.keys) for own in sets), strict=True)
@@ -81,8 +81,8 @@ class CueMarks:
 
 @dataclass(frozen=True, slots=True)
 class KeysMarked:
-    """How many keys have a cue, compared with the number expected by chance. Only the `n` items whose options
-    differ in it count.
+    """Number of keys that have a cue, compared with the number expected by chance. Only the `n` items whose options differ
+    in it count.
 
     `is_large` says whether the difference matters. If it does not, it is not tested.
     """
@@ -100,7 +100,7 @@ class KeysMarked:
 
 
 def marks_of(items: Sequence[Item], codes: Collection[str] = CUES.keys()) -> dict[str, CueMarks]:
-    """Return, for the code of each rule, which options of each item have the rule's cue."""
+    """Return, by rule code, which options of each item have the rule's cue."""
     keys = bytearray()
     choices, questions = list[Sequence[str]](), list[str]()
     for item in items:
@@ -140,7 +140,7 @@ def keys_marked(marks: CueMarks | Sequence[bytes], keys: bytes, items: Sequence[
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
-    """Describe and test the position that has too many keys, or return None if there is none (Bonferroni's correction)."""
+    """Describe and test the position that has too many keys (Bonferroni's correction), or return None if none has."""
     keys, sizes = bytes(item.key for item in items), bytes(item.k for item in items)
     position, most = Counter(keys or (0,)).most_common(1)[0][0], max(sizes, default=0)
     marks = [bytes(i == position for i in range(k)) for k in range(most + 1)]
@@ -165,7 +165,7 @@ def cues_of(marks: Mapping[str, CueMarks], items: Sequence[Item]) -> dict[str, K
 
 @no_collector()
 def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]:
-    """Return the findings of the given rules, first those about several files together, then those of each file."""
+    """Return the findings of the given rules. Those about several files come first, then those of each file."""
     if not benches:
         return []
     marks = [marks_of(bench.items) for bench in benches]
@@ -199,7 +199,7 @@ def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysM
 
 
 def _commonest(items: Sequence[Item], cue: Cue, of_keys: bool) -> str:
-    """Describe the words or characters that commonly make a cue of keys, or of wrong options, with their counts."""
+    """Describe the words or characters behind a cue that are commonest in keys (or in wrong options), with their counts."""
     if not cue.names_in:
         return ""
     texts = (c for item in items for i, c in enumerate(item.choices) if (i == item.key) == of_keys)
@@ -246,8 +246,8 @@ def _hits(marks: Mapping[str, CueMarks], cues: Mapping[str, KeysMarked]) -> Iter
 
 
 def _is_hit(marks: bytes, key: int, rule: LintRule, significant: KeysMarked | None) -> bool:
-    """Return whether the key differs from another option in a significant cue, or alone from all others in a cue that
-    deserves a note."""
+    """Return whether the key differs from another option in a significant cue, or from all others in a cue that deserves a
+    note."""
     differ, is_ahead = len(marks) - marks.count(marks[key]), bool(rule.cue and rule.cue.ahead)
     alone = rule.alone and (bool(marks[key]) if is_ahead else differ == len(marks) - 1)
     return differ > 0 and (alone or (significant is not None and significant.is_more == marks[key]))

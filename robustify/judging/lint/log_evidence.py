@@ -1,4 +1,4 @@
-"""Logs to lint: rows with what was asked, replied, and scored, and what their prompts show.
+"""Logs to lint: rows with the question, reply, and score, and the parts that their prompts show.
 
 The readers of logs load large libraries, so they are imported where a log is read."""
 
@@ -28,7 +28,7 @@ _WITHOUT_QUESTION = re.compile(
 
 @dataclass(frozen=True, repr=False)
 class LoggedRow(HoldsText):
-    """Reply of a model to an item, with what was asked. A table of picks has no prompts."""
+    """Reply of a model to an item, with the question. A table of picks has no prompts."""
 
     reply: "LogReply"
     exchange: "Exchange"
@@ -50,7 +50,7 @@ class LoggedRow(HoldsText):
 
     @cached_property
     def parts(self) -> "ShownParts | None":
-        """What the prompt shows, or None if there is none."""
+        """Parts that the prompt shows, or None if there is no prompt."""
         from robustify.reading.logs.prompts import parts_shown
 
         return parts_shown(self.prompt) if self.prompt else None
@@ -81,7 +81,7 @@ class LoggedRow(HoldsText):
 
     @property
     def by_letter(self) -> bool:
-        """Whether the model had to name a label, because it wrote a reply, or labels were scored."""
+        """Whether the model had to name a label. This is so if the model wrote a reply, or labels were scored."""
         return self.prompt is not None and (self.prompt.written or self.prompt.by_letter)
 
     @cached_property
@@ -97,8 +97,8 @@ class LoggedRow(HoldsText):
 
 @dataclass(frozen=True, repr=False)
 class LintedLog(HoldsText):
-    """Log of one file, at the path that findings name. `meant_blind` is set if the user named a view without
-    the question."""
+    """Log in one file, with the path that findings name. `meant_blind` is set if the user named a view without the
+    question."""
 
     path: str
     log: "Log"
@@ -125,8 +125,8 @@ class LintedLog(HoldsText):
 
     @cached_property
     def is_blind(self) -> bool:
-        """Whether the question is hidden on purpose: the user says so, all prompts match such a template of robustify, or
-        they say so themselves."""
+        """Whether the question is hidden on purpose: the user or all prompts say so, or all prompts match such a template
+        of robustify."""
         if self.meant_blind or any(name.startswith("choices_only") for name in self.log.templates):
             return True
         prompts = [row.context for row in self.rows if row.prompt]
@@ -134,7 +134,7 @@ class LintedLog(HoldsText):
 
 
 class LogHit(NamedTuple):
-    """Place at which a rule of logs finds something, and the words for it. `item` is "" for a finding on a whole log."""
+    """Place in a log at which a rule finds a fault, with words for it. `item` is "" for a finding on a whole log."""
 
     path: str
     line: int
@@ -162,7 +162,7 @@ def of_rows(test: Callable[[LoggedRow], str]) -> Find:
 
 
 def gathered(log: LintedLog, hits: Sequence[tuple[LoggedRow, str]]) -> Iterator[LogHit]:
-    """Yield a finding for each row, or one for the log if there are hits in most of its rows."""
+    """Yield a finding for each row, or one finding for the log if most of its rows have hits."""
     n = len(log.rows)
     if len(hits) >= _FEWEST and len(hits) > _MOST_ROWS * n:
         row, words = hits[0]

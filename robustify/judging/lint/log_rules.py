@@ -9,8 +9,8 @@ from robustify.judging.lint.log_evidence import Find, LintedLog, LogHit, of_rows
 
 @dataclass(frozen=True, slots=True)
 class LogRule:
-    """Rule about what a harness asked, got, and scored. `meaning` is the finding without a full stop, `fix` is what to do,
-    and `find` returns what it finds in the logs of one comparison."""
+    """Rule about the requests, replies, and scores of a harness. `meaning` is the finding without a full stop, `fix` is
+    what to do, and `find` returns what it finds in the logs of one comparison."""
 
     name: str
     meaning: str
@@ -84,7 +84,7 @@ and comparisons."""
 
 
 def log_hits(logs: Sequence[LintedLog], codes: Collection[str]) -> list[tuple[str, LogHit]]:
-    """Return what the given rules find, by file in the order of the logs, and by code."""
+    """Return the hits of the given rules, by file in the order of the logs, and by code."""
     hits = [(code, hit) for code, rule in LOG_RULES.items() if code in codes for hit in rule.find(logs)]
     order = {log.path: number for number, log in enumerate(logs)}
     return sorted(hits, key=lambda pair: (order[pair[1].path], bool(pair[1].item)))

@@ -1,4 +1,4 @@
-"""Rules about the prompts of a log: what they lack or repeat, and cut prompts."""
+"""Rules about the prompts of a log: missing or repeated parts, and cut prompts."""
 
 import re
 from collections import Counter
@@ -34,7 +34,7 @@ def labels_missing(row: LoggedRow) -> str:
 
 
 def question_missing(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts without their question, unless a log is meant to have none."""
+    """Find prompts without their question, unless the log hides questions on purpose."""
     for log in logs:
         if log.is_blind:
             continue
@@ -47,7 +47,7 @@ def question_missing(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def cut_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that were cut: in the question, in the last option, or before the usual start or end of prompts."""
+    """Find prompts that were cut in the question, in the last option, or before the usual start or end of prompts."""
     for log in logs:
         rows = [row for row in log.rows if row.prompt is not None and row.context]
         usual = [_usual(rows, end) for end in (False, True)]
@@ -80,7 +80,7 @@ def _usual(rows: Sequence[LoggedRow], end: bool) -> str:
 
 
 def _cut(row: LoggedRow) -> str:
-    """Describe a question of which the prompt has one half and not the words at the other end."""
+    """Describe a question that the prompt cuts: one half is there, and the words at the other end are missing."""
     words = _WORD.findall(folded(row.question))
     if row.prompt is None or "_" in row.question or len(words) < _SHORTEST_CUT:
         return ""
@@ -124,7 +124,7 @@ _NESTED = re.compile(
 
 
 def doubled_template(row: LoggedRow) -> str:
-    """Describe a prompt in which a chat template stands inside another one."""
+    """Describe a prompt with a chat template inside another one."""
     raw = row.exchange.contexts[0] if row.exchange.contexts else ""
     in_chat = raw.lstrip().startswith("[{") and _TOKEN.search(row.context)
     return (
@@ -135,8 +135,8 @@ def doubled_template(row: LoggedRow) -> str:
 
 
 def trailing_space(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that end in a space, which is tokenized otherwise than the space before an answer. If the model wrote a
-    reply, that is a note, because a chat template may take it off."""
+    """Find prompts that end in a space, which has other tokens than the space before an answer. If the model wrote a reply,
+    that is a note, because a chat template may take it off."""
     for log in logs:
         rows = [row for row in log.rows if row.prompt and row.exchange.contexts[0].endswith((" ", "\t"))]
         for hit in gathered(log, [(row, "the prompt ends in a space") for row in rows]):
@@ -182,7 +182,7 @@ def _pointers(choices: Sequence[str]) -> list[bool]:
 
 
 def _misplaced(choices: Sequence[str], marks: Sequence[bool]) -> bool:
-    """Return whether an option speaks of those above, but others follow, or of its own letter."""
+    """Return whether an option refers to those above but is not the last option, or refers to itself."""
     for index, (choice, mark) in enumerate(zip(choices, marks, strict=True)):
         if mark and _ABOVE.search(choice) and not all(marks[index:]):
             return True

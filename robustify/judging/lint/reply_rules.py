@@ -1,4 +1,4 @@
-"""Rules about the replies and scores of a log: what the harness credited, could not read, repeated, or normalized."""
+"""Rules about the replies and scores of a log, which a harness credited, could not read, repeated, or normalized."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ def unread_but_credited(row: LoggedRow) -> str:
 
 
 def misread_reply(row: LoggedRow) -> str:
-    """Describe a row in which the harness took another option from the reply than the reply clearly names, or any from a
-    repeated prompt. The letters of a prompt with shuffled options may be those of the log. Of several replies, the harness
-    may have taken any."""
+    """Describe a row in which the harness read an option that is not the one clearly named, or read one from a repeated
+    prompt. The letters of a prompt with shuffled options may be those of the log. Of several replies, the harness may have
+    taken any."""
     texts, pick = row.exchange.texts, row.reply.pick
     if not texts or pick is None or row.reply.scores or row.runs_on:
         return ""
@@ -75,7 +75,7 @@ def _written(rows: Sequence[LoggedRow]) -> list[LoggedRow]:
 
 
 def many_unread(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find models of which many replies name no option."""
+    """Find models that often give replies without an option."""
     for log in logs:
         for model, rows in log.by_model.items():
             written = _written(rows)
@@ -92,7 +92,7 @@ def many_unread(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find models of which long replies are unread more often than short ones (Fisher's exact test, one-sided)."""
+    """Find models whose long replies are unread more often than short ones (Fisher's exact test, one-sided)."""
     for log in logs:
         for model, rows in log.by_model.items():
             written = sorted(
@@ -118,7 +118,7 @@ def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def same_replies(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find models with one reply, or the same scores, for all items, although their keys differ."""
+    """Find models that give all items the same reply, or the same scores, although keys differ."""
     for log in logs:
         for model, rows in log.by_model.items():
             values = {(row.exchange.texts[:1], row.reply.scores) for row in rows}
@@ -138,8 +138,8 @@ def same_epochs(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find pairs of models that `acc` and `acc_norm` put in opposite orders, if the metric matters significantly on their
-    common items (a sign test, with Bonferroni's correction for the pairs)."""
+    """Find pairs of models that `acc` and `acc_norm` rank differently, if the metric matters significantly on their common
+    items (a sign test, with Bonferroni's correction for the pairs)."""
     models: dict[tuple[str, str], dict[str, tuple[str, _Credits]]] = {}
     for log in logs:
         for model, rows in log.by_model.items():
@@ -199,7 +199,7 @@ def _credit(row: LoggedRow, scores: Sequence[float]) -> float:
 
 
 def repeated_document(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find items that stand in a log twice, under different names, with their options in one order."""
+    """Find items that are in a log twice, under different names, with their options in the same order."""
     for log in logs:
         first: dict[tuple[str, str, tuple[str, ...]], tuple[str, int]] = {}
         hits = []

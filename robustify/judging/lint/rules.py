@@ -35,7 +35,7 @@ class LintRule:
 
     @property
     def meaning(self) -> str:
-        """What the rule finds, in a sentence without a full stop."""
+        """Sentence without a full stop that says what the rule finds."""
         return self.says or (f"the key {self.cue.having}, unlike others" if self.cue else "")
 
 
@@ -80,8 +80,8 @@ FIXES = {rule.cue: rule.fix for rule in RULES.values() if rule.cue}
 def clearest_cue(
     choices: Sequence[str], question: str, pick: int, subject: str = "the key"
 ) -> tuple[Cue, str, str] | None:
-    """Return the cue that best tells an option from others, how the option shows it, and the sentence of `lint`. Return
-    None if no cue does.
+    """Return the cue that best tells an option from others, the description of the option, and the sentence of `lint`.
+    Return None if no cue does.
 
     An option about others comes first, then what deserves a note on a single item, and then the length."""
     marked = [(rule, rule.cue, rule.cue.marks(choices, question)) for rule in RULES.values() if rule.cue]

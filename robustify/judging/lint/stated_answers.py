@@ -1,4 +1,4 @@
-"""Rules about what a prompt says of its answer: the letters that it allows, the labels of its options, and the key."""
+"""Rules about answers that a prompt states: the letters that it allows, the labels of its options, and the key."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _PRINTED = re.compile(
 
 
 def stated_range(row: LoggedRow) -> str:
-    """Describe a prompt that states another range of letters than its options have."""
+    """Describe a prompt that states another range of letters than that of its options."""
     if row.parts is None or not row.by_letter or not set("".join(row.parts.labels)) <= set(ascii_uppercase):
         return ""
     n_stated = _n_stated(row)
@@ -45,7 +45,7 @@ def stated_range(row: LoggedRow) -> str:
 
 
 def _n_stated(row: LoggedRow) -> int | None:
-    """Return how many letters the instructions of a prompt allow last, or None if they state no letters from A."""
+    """Return the number of letters (from A) that a prompt's last instruction allows, or None if it states none."""
     context = row.context
     for text in (*row.item.choices, row.item.stem):
         context = context.replace(text, " ") if len(text) > 1 else context
@@ -58,7 +58,7 @@ def _n_stated(row: LoggedRow) -> int | None:
 
 
 def _n_letters(stated: "re.Match[str]") -> int | None:
-    """Return the number of letters that a text states, or None if they are not the first ones in order."""
+    """Return the number of letters that a text states, or None if these are not the first letters in order."""
     if stated["last"]:
         return ascii_uppercase.index(stated["last"]) + 1
     letters = stated["run"] or "".join(re.findall(r"\b[A-Z]\b", stated["list"]))
@@ -66,7 +66,7 @@ def _n_letters(stated: "re.Match[str]") -> int | None:
 
 
 def other_labels(row: LoggedRow) -> str:
-    """Describe a prompt whose options have other labels than its answers, which it states or which were scored."""
+    """Describe a prompt whose options have other labels than the answers that it states, or that were scored."""
     if row.prompt is None or not row.by_letter:
         return ""
     labels = _labels_before_options(row)
@@ -81,7 +81,7 @@ def other_labels(row: LoggedRow) -> str:
 
 
 def _labels_before_options(row: LoggedRow) -> list[str]:
-    """Return the labels of the options that a prompt lists after its question, or [] if one of them has none."""
+    """Return the labels of the options that a prompt lists after its question, or [] if an option has no label."""
     context, labels = row.context[max(0, row.context.rfind(row.question)) :], list[str]()
     for choice in row.item.choices:
         *_, listed = [None, *re.finditer(rf"(?:^|[\s|;,/])[*_`]*{_LABEL}{re.escape(choice)}", context)]
@@ -94,8 +94,8 @@ def _span(labels: Sequence[str]) -> str:
 
 
 def key_in_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that print the key: after words such as `Answer:`, as a sign beside the right option, or in other lines
-    of nearly all prompts.
+    """Find prompts that print the key: after words such as `Answer:`, by a sign beside the right option, or in the other
+    lines of nearly all prompts.
 
     Words that also stand in the prompt of an item with another key are an instruction, such as `Reply with Answer: A`."""
     for log in logs:
@@ -127,8 +127,8 @@ def _own_part(row: LoggedRow) -> list[str]:
 
 
 def _printed(row: LoggedRow) -> Iterator[tuple[str, int]]:
-    """Yield words that announce an answer in the part of a prompt about its item, and the option that they name. A number
-    may count from 0 or from 1."""
+    """Yield words in the item's part of a prompt that announce an answer, and the option that they name. A number may count
+    from 0 or from 1."""
     shown = [row.item.choices[index] for index in row.order_in_prompt]
     for line in _own_part(row):
         for match in _PRINTED.finditer(line) if _unlabelled(line) not in shown else ():

@@ -1,5 +1,5 @@
-"""Rules about what differs where all should be alike: the order and the requests of options, the prompts of a log, the
-examples in a prompt, the lines around the key, and the replies of two models."""
+"""Rules about differences between things that should be alike: the order and the requests of options, the prompts of a log,
+the examples in a prompt, the lines around the key, and the replies of two models."""
 
 import re
 from collections import Counter
@@ -16,7 +16,7 @@ _LABEL = re.compile(r"^[\s>*_`-]*[(\[]?([A-Z]|\d{1,2})(?=[.):\]])")
 
 
 def other_order(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that list the options in another order than the document by which the key counts. Inspect shuffles
+    """Find prompts whose options are in another order than in the document by which keys are counted. Inspect shuffles
     options itself, and logs the letters of its own order."""
     for log in logs:
         rows = [] if log.log.kind == "inspect" else [row for row in log.rows if row.prompt and row.by_letter]
@@ -97,8 +97,8 @@ def broken_examples(row: LoggedRow) -> str:
 
 
 def key_stands_out(log: LintedLog) -> list[tuple[LoggedRow, str]]:
-    """Return the rows of a log in which only the key has another form than the options, or other lines name the key, if
-    nearly all rows are so."""
+    """Return the rows of a log in which the key alone has another form than the options, or in which other lines name the
+    key, if nearly all rows are so."""
     rows = [
         row for row in log.rows if row.item.key is not None and row.by_letter and row.question in row.context
     ]
@@ -125,7 +125,7 @@ def _own_lines(row: LoggedRow) -> list[str]:
 
 
 def _has_own_frame(row: LoggedRow) -> bool:
-    """Return whether all lines of options have one form, except for that of the key."""
+    """Return whether all lines of options have one form, and only the line of the key has another."""
     lines, frames = _own_lines(row), list[str]()
     for choice in row.item.choices:
         own = [line for line in lines if choice in line and _LABEL.match(line)]
@@ -141,8 +141,8 @@ def _has_own_frame(row: LoggedRow) -> bool:
 
 
 def _lines_with_key(row: LoggedRow) -> Iterator[tuple[str, str]]:
-    """Yield lines that name only the key, by its letter or text, with `#` in its place, and as they are. Lines that stand
-    several times with different letters are of examples."""
+    """Yield lines that name only the key, by its letter or text: with `#` in place of the key, and unchanged. Lines that
+    stand several times with different letters are of examples."""
     key = row.item.key or 0
     text = row.item.choices[key]
     listed = [line for line in row.context.split("\n") if not _LABEL.match(line) and len(line.split()) >= 2]

@@ -36,14 +36,14 @@ TAIL = 0.975
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Looks of one model: its part of the summary, and the influence of each item on the value (n,), all 0 without one."""
+    """Looks of one model: its part of the summary, and the influence of each item on the value (n,), 0 without a value."""
 
     part: Looks
     influence: Floats
 
     @property
     def values(self) -> Floats:
-        """Looks by item (n,): their mean is the value, and their spread gives its standard error."""
+        """Looks by item (n,). Their mean is the value, and their spread gives its standard error."""
         # The ridge penalty leaves influences with a mean that is not quite 0.
         centred = self.influence - self.influence.mean()
         return np.asarray((self.part.value or 0.0) + len(centred) * centred)
@@ -73,7 +73,7 @@ _Sources = dict[LooksSourceName, tuple[_Influenced, ...]]
 
 @dataclass(frozen=True, eq=False)
 class _ModelRows:
-    """Answers of one model to all items, with its `typical` items (n,) and the excess at the key of its panel."""
+    """Answers of one model to all items, which items are `typical` (n,), and the excess of its panel at the key."""
 
     options: ReadOptions
     rows: PickRows
@@ -83,7 +83,7 @@ class _ModelRows:
 
     @property
     def df(self) -> int:
-        """Degrees of freedom of an interval: groups with a wrong pick, less one."""
+        """Degrees of freedom of an interval: the number of groups with a wrong pick, minus one."""
         return max(wrong_groups(self.options, self.rows, self.typical)[1] - 1, 1)
 
     @property
@@ -92,8 +92,8 @@ class _ModelRows:
         return int(np.count_nonzero(~np.isnan(self.rows.by_item(self.rows.credit, len(self.options)))))
 
     def filled(self) -> Iterator["_ModelRows"]:
-        """Yield the answers with the unreadable ones, if any, as if they were the options that look least or most like
-        keys, or as if they were right."""
+        """Yield the answers in up to three versions. Unreadable answers count as the options that look least or most like
+        keys, or as right."""
         if not self.unanswered:
             return
         options, key = self.options, self.options.key
@@ -116,7 +116,7 @@ class _ModelRows:
         return wrong_slope(self.options, self.rows, self.typical)
 
     def sources(self, wrong_picks: Slope | None) -> _Sources:
-        """Return the looks by each source, given the slope of the wrong picks."""
+        """Return the looks that each source estimates, given the slope of the wrong picks."""
         if wrong_picks is None:
             return {}
         slopes: dict[LooksSourceName, tuple[Slope, ...]] = {"wrong": (wrong_picks,)}
@@ -228,7 +228,7 @@ def _estimate(model: _ModelRows, wrong_picks: Slope | None) -> Estimate:
 
 
 def no_looks(reason: Reason, wrong_picks: int, unanswered: int) -> Looks:
-    """Return looks that cannot be estimated, which differ from looks of 0."""
+    """Return looks that cannot be estimated, which is not the same as looks of 0."""
     return Looks(
         state="cannot tell", sources={}, wrong_picks=wrong_picks, unanswered=unanswered, reason=reason
     )
@@ -255,8 +255,8 @@ def _state(
 
 
 def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) -> Difference:
-    """Return how much more the first of two models owes to looks, given `Estimate.values` of both on the same items (n,).
-    NaN does not count. `groups` (n,) are independent. Unreadable answers are left out."""
+    """Return how many more points looks bring the first of two models (n,), given `Estimate.values` of both on the same
+    items. NaN does not count. `groups` (n,) are independent. Unreadable answers are left out."""
     is_paired = ~np.isnan(values) & ~np.isnan(other)
     differences, n = (values - other)[is_paired], int(is_paired.sum())
     group = np.arange(n) if groups is None else np.unique(groups[is_paired], return_inverse=True)[1]
@@ -276,7 +276,7 @@ def _span(intervals: Iterable[Interval]) -> Interval:
 
 
 def _error(influence: Floats, group: Ints) -> float:
-    """Return the standard error of a sum of influences, which are added up in each group (n,)."""
+    """Return the standard error of a sum of influences, which are summed within each group (n,)."""
     sums = group_sums(influence, group)
     return float(np.sqrt(sums @ sums * len(sums) / max(len(sums) - 1, 1)))
 

@@ -55,12 +55,12 @@ class Panel:
         return cls(options, first, members, *options.wrong_counts(picks))
 
     def has_others(self, name: str) -> bool:
-        """Return whether a model has enough others."""
+        """Return whether the panel has enough models beside this one."""
         return len(self.members) - (name in self.members) >= FEWEST_OTHERS
 
     def typical(self, name: str) -> Bools:
-        """Return the items on which most others do not share a wrong option, which may be a wrong key or a misconception
-        (n,). All items are, for a model without enough others."""
+        """Return the items on which most other models do not share a wrong option (n,). A shared one may be a wrong key or
+        a misconception. All items are, for a model without enough others."""
         if not self.has_others(name):
             return np.ones(len(self.options), dtype=bool)
         wrong, answered = self.wrong, self.answered
@@ -70,7 +70,7 @@ class Panel:
         return _typical(wrong, answered)
 
     def excess(self, slopes: Mapping[str, Slope | None]) -> Slope | None:
-        """Return how much more (less) looks draw the members to the key than to its wrong options, and kappa. `slopes` are
+        """Return how much more (less) looks draw members to the key than to its wrong options, and kappa. `slopes` are
         those of wrong picks. Return None if there are too few members for any model, or they are of equal strength."""
         known_slopes = [slope for name in self.members if (slope := slopes.get(name))]
         if len(self.members) < FEWEST_OTHERS or not known_slopes:

@@ -1,4 +1,4 @@
-"""Slope with which picks follow looks: a conditional logit of picks on the reader's logits (McFadden 1974).
+"""Slope with which picks follow looks, from a conditional logit of picks on the reader's logits (McFadden 1974).
 
 Influence functions are those of an M-estimator, score times inverse information (Huber 1967; Hampel 1974), summed over the
 rows of an item.
@@ -22,8 +22,8 @@ PICKS_PER_POSITION = 20
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """Coefficient `b` of looks and, where the panel tells it, `kappa` of being the key, each with its influence by item
-    (n,). `picks` counts the picks of the fit."""
+    """Coefficient `b` of looks and, if a panel shows it, the coefficient `kappa` of being the key, each with its influence
+    by item (n,). `picks` counts the picks of the fit."""
 
     b: float
     b_influence: Floats
@@ -33,7 +33,7 @@ class Slope:
 
 
 def wrong_groups(options: ReadOptions, rows: PickRows, fit: Bools) -> tuple[Ints, int]:
-    """Return the rows with a wrong pick among several wrong options, on the items in `fit` (n,), and the number of their
+    """Return the rows with a wrong pick among several wrong options, on the items in `fit` (n,), and the number of
     independent groups."""
     several = options.mask.sum(axis=1)[rows.item] > 2
     use = np.flatnonzero((rows.pick >= 0) & (rows.credit == 0) & several & fit[rows.item])
@@ -52,8 +52,8 @@ def wrong_slope(options: ReadOptions, rows: PickRows, fit: Bools) -> Slope | Non
 
 
 def blind_slopes(options: ReadOptions, rows: PickRows) -> tuple[Slope, ...]:
-    """Fit b to the picks made without the question: once for the wrong options, and once for the key, because distractors
-    may look like keys by their meaning. Being the key is a nuisance, because it may be found by its meaning, too. Return no
+    """Fit b to the picks without the question: once for the wrong options, and once for the key, because distractors may
+    look like keys by their meaning. Being the key is a nuisance, because it may be found by its meaning, too. Return no
     slopes without any such pick."""
     use = np.flatnonzero(rows.pick >= 0)
     if not len(use):

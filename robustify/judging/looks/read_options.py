@@ -1,4 +1,4 @@
-"""Options as a question-free reader sees them, and the rows in which a model picked among them."""
+"""Options as a question-free reader sees them, and the rows in which a model picked one of them."""
 
 from dataclasses import dataclass, replace
 
@@ -36,7 +36,7 @@ class PickRows:
         return replace(self, pick=pick, credit=np.where(self.pick == UNREAD, right, self.credit))
 
     def by_item(self, values: Floats, n: int) -> Floats:
-        """Return the mean of the values (r,) of each of n items, without NaN. Items without values are NaN (n,)."""
+        """Return the mean of the values (r,) for each of n items, ignoring NaN. Items without values are NaN (n,)."""
         finite = ~np.isnan(values)
         with np.errstate(invalid="ignore"):
             return np.bincount(self.item[finite], values[finite], n) / np.bincount(
@@ -44,13 +44,13 @@ class PickRows:
             )
 
     def first_picks(self, n: int) -> Ints:
-        """Return the pick of the first row of each of n items, `UNREAD` without a row (n,)."""
+        """Return the pick of the first row of each of n items, or `UNREAD` if the item has no row (n,)."""
         out = np.full(n, UNREAD, dtype=np.int64)
         out[self.item[::-1]] = self.pick[::-1]
         return out
 
     def first_credits(self, n: int) -> Floats:
-        """Return the credit of the first row of each of n items, NaN without one (n,)."""
+        """Return the credit of the first row of each of n items, or NaN if the item has no row (n,)."""
         out = np.full(n, np.nan)
         out[self.item[::-1]] = self.credit[::-1]
         return out
@@ -99,7 +99,7 @@ class ReadOptions:
         return int(self.group.max(initial=-1)) + 1
 
     def rows(self, pick: Ints) -> PickRows:
-        """Return rows for a pick of each item (n,), or `UNREAD`, of options in the benchmark's order."""
+        """Return rows in the benchmark's order of options, for one pick of each item (n,), which may be `UNREAD`."""
         credit = np.where(pick < 0, np.nan, pick == self.key)
         position = np.where(self.mask, np.arange(self.mask.shape[1]), -1)
         return PickRows(np.arange(len(self)), pick.astype(np.int64), credit, position)
@@ -116,7 +116,7 @@ class ReadOptions:
         return KeyProbability(np.minimum(key, CAP), by_b, np.where(uncapped, key * (1 - key), 0.0))
 
     def extreme(self, *, most: bool, wrong: bool) -> Ints:
-        """Return the option of each item that looks most, or least, like a key, among the wrong ones if `wrong` (n,)."""
+        """Return each item's most (least) key-like option, only among the wrong options if `wrong` (n,)."""
         among = self.mask & ~self.is_key if wrong else self.mask
         z = self.z if most else -self.z
         return np.asarray(np.where(among, z, -np.inf).argmax(axis=1))
@@ -130,8 +130,8 @@ class ReadOptions:
 def beats_chance(
     logits: Floats, mask: Bools, key: Ints, groups: Ints | None = None
 ) -> tuple[bool, float, float]:
-    """Return whether a reader finds keys more often than by chance, its accuracy, and chance. With keys that were redrawn
-    at random, only a reader that saw the items can: it fits what it reads. `groups` (n,) are independent."""
+    """Return whether a reader finds keys more often than by chance, with its accuracy and chance. With keys that were
+    redrawn at random, only a reader that saw the items can: it fits what it reads. `groups` (n,) are independent."""
     k = mask.sum(axis=1)
     credits = credit(best(np.where(mask, logits, -np.inf), k), key)
     scored = ~np.isnan(credits)

@@ -49,8 +49,8 @@ def looks_of(responses: ResponseData, ranker: Ranker, rules: Rules) -> dict[str,
 
 
 def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float, float]:
-    """Fit the reader to keys that are redrawn by a hash of their texts, and return whether it beats chance, its accuracy,
-    and chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
+    """Fit the reader to keys that a hash of their texts draws again. Return whether it beats chance, its accuracy, and
+    chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
     if responses.items is None:
         raise ValueError("the placebo reads the texts of options, which are unknown")
     content, groups = content_hashes(responses.items), responses.groups
@@ -76,8 +76,8 @@ def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float,
 
 
 def _without_question(responses: ResponseData, name: str, hidden: Hidden) -> Block:
-    """Return a model's rows without the question, in the mode of the full question if it was asked so. The block is empty
-    if the model was not asked, or saw more than the options."""
+    """Return a model's rows without the question, in the mode of the full question if there are such rows. The block is
+    empty if the model was not asked, or saw more than the options."""
     modes: tuple[Mode, ...] = (responses.mode, "text" if responses.mode == "letter" else "letter")
     blocks = [first_block(responses.answers, VIEW_OF[mode], name) for mode in modes]
     if hidden != "question":

@@ -1,4 +1,4 @@
-"""What readers find compared with chance: gains over chance, and hits of refits with permuted keys.
+"""Accuracy of readers compared with chance: gains over chance, and hits of refits with permuted keys.
 
 Cross-fitted hits have no simple null distribution, so it is estimated by refits (Ojala and Garriga 2010). A ridge
 regression is linear in the keys, so that refits for many permutations are solved at once.
@@ -70,7 +70,7 @@ class RidgeFits:
     seed: int
 
     def hits_by_chance(self, refits: int) -> Ints:
-        """Return the number of hits in each of `refits` refits with permuted keys (c,), or of fewer in a large set."""
+        """Return the number of hits in each of `refits` refits with permuted keys (c,). A large set has fewer refits."""
         refits = int(np.clip(_CELLS // len(self.x), min(FEWEST_REFITS, refits), refits))
         rng, step, hits = np.random.default_rng(self.seed), max(1, _AT_ONCE // len(self.x)), list[Ints]()
         for start in range(0, refits, step):
@@ -79,7 +79,7 @@ class RidgeFits:
         return np.concatenate(hits)
 
     def hits(self, key: Ints) -> Bools:
-        """Return whether a fit on all other folds picks each item's key, under each of c assignments of keys (n, c)."""
+        """Return whether a fit to all other folds picks each item's key, under each of c assignments of keys (n, c)."""
         key_rows, is_hit = self._starts[:, None] + key, np.zeros(key.shape, dtype=bool)
         sums = []
         for items, rows, _ in self._folds:

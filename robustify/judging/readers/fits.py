@@ -1,4 +1,4 @@
-"""Fits that learn from the keys of items to tell keys from other options, and their cross-fit.
+"""Fits that learn to tell keys from other options, and their cross-fit.
 
 A cross-fit predicts every item with a fit that saw no item of its fold. The fits of this module are a conditional logit
 and the classifiers of scikit-learn. They see an option's features alone, neither its question nor its position.
@@ -48,7 +48,7 @@ class OptionTable:
 
 
 def by_item(rows: Floats, mask: Bools) -> Floats:
-    """Arrange values of the options in a mask (n, K) by item, with zeros elsewhere. (options, ...) becomes (n, K, ...)."""
+    """Arrange the values of masked options (n, K) by item, with zeros elsewhere: (options, ...) becomes (n, K, ...)."""
     if mask.all():
         return rows.reshape(*mask.shape, *rows.shape[1:])
     out = np.zeros((*mask.shape, *rows.shape[1:]))
@@ -58,7 +58,7 @@ def by_item(rows: Floats, mask: Bools) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """Model that was fitted: a function `logits` of features (..., f), and its coefficients (f,) or classifier."""
+    """Fitted model: a function `logits` of features (..., f), and its coefficients (f,) or classifier."""
 
     logits: Callable[[Any], Floats]
     fitted: Any = None
@@ -127,7 +127,7 @@ def logistic(c: float) -> Fit:
 
 
 def item_sample(items: Bools, most: int | None = MOST_FITTED) -> Ints:
-    """Return the indices of the masked items, or of a reproducible sample of `most` of them (n,)."""
+    """Return the indices of the masked items (n,), or of a reproducible sample of `most` of these items."""
     indices = np.flatnonzero(items)
     if most is not None and len(indices) > most:
         indices = np.sort(np.random.default_rng(0).permutation(indices)[:most])
@@ -135,8 +135,8 @@ def item_sample(items: Bools, most: int | None = MOST_FITTED) -> Ints:
 
 
 def nested_cross_fit(predict: Predict, fold: Ints) -> Floats:
-    """Predict all items once per fold, with fits that never saw that fold (folds, n, K, ...). Folds f are in ascending
-    order. Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
+    """Predict all items once per fold, by fits that never saw that fold (folds, n, K, ...). Folds f are in ascending order.
+    Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
     numbers = np.unique(fold)
     out: Floats = np.empty((1, 0, 0))
     for f, g in combinations_with_replacement(range(len(numbers)), 2):

@@ -92,9 +92,9 @@ NO_QUESTION = "no_question"
 
 
 def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats) -> Iterator[Answer]:
-    """Yield one row per item that records how similar the inferred question is to the real one. The `likeness`
-    (n,) is its credit, so that judging needs no text. NaN means that no question was written. An item is not
-    flawed because a reader, who may know the answer, can infer its question (Balepur et al. 2024)."""
+    """Yield one row per item, with the similarity of the inferred question to the real one. The `likeness` (n,) is its
+    credit, so that judging needs no text. NaN means that no question was written. An item is not flawed because a reader,
+    who may know the answer, can infer its question (Balepur et al. 2024)."""
     for item, credit in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
         asking = Asked(item.id, INFERRED, model, orders.own(item.k), INFERRED_TEMPLATES[kind], item.key)
         yield unanswered(asking, NO_QUESTION) if np.isnan(credit) else Answer(*asking, item.key, credit, ())

@@ -61,8 +61,7 @@ class ReleasedNumber(BaseModel):
 
     @property
     def identities(self) -> tuple[object, ...]:
-        """Identities of this number in the record of releases: its code and value, then those that earlier versions
-        wrote."""
+        """Identities of this number in the record of releases: its code and value, then those of earlier versions."""
         shown = self.model_dump(mode="json", exclude={"bits"})
         code = ("measure", "subject", "part")
         former = {field: value for field, value in shown.items() if field not in code}
