@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from robustify.base.key_file import evaluator_key
 from robustify.gate.refused_content import private_states
 from robustify.pipeline.steps import rejudge
 from robustify.restricted import restricted_folder
+from robustify.restricted.access import authorised
 from robustify.restricted.disclosure import record
 from robustify.restricted.disclosure.released import Candidates
 from robustify.restricted.disclosure.released_number import ReleasedNumber
@@ -390,13 +392,14 @@ def test_the_loader_finds_the_splits_of_the_tasks_that_lm_eval_was_given(
     assert set(rows["id"]) == set(read_split(run.folder / "splits" / "kept.json").ids)
 
 
-def test_a_safe_demo_neither_judges_nor_reads_a_restricted_set(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_safe_demo_reads_no_restricted_set(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = read_split(run.folder / "splits" / "kept.json")
     for value in ("1", "yes", "on"):
         monkeypatch.setenv("SAFE_DEMO", value)
-        for read in (lambda: documents([kept]), lambda: rejudge(run, {}, run.folder)):
+        for read in (
+            lambda: documents([kept]),
+            partial(authorised, "mock", restricted_set.ADAPTER, None, public=True),
+        ):
             with refused(4, "demo_benign.yaml", code="no-safe-demo"):
                 read()
     monkeypatch.setenv("SAFE_DEMO", "off")
