@@ -68,7 +68,7 @@ LOG_RULES: dict[str, LogRule] = {
                     stated_answers.key_in_prompt),
     "L023": LogRule("other-labels", "the labels of the options are not those of the answers", _SHOW,
                     of_rows(stated_answers.other_labels)),
-    "L024": LogRule("other-order", "options stand in another order than the key counts", _SHOW,
+    "L024": LogRule("other-order", "the key counts options in another order", _SHOW,
                     uneven_prompts.other_order),
     "L025": LogRule("unequal-requests", "options are scored unequally", "correct the requests",
                     of_rows(uneven_prompts.unequal_requests)),

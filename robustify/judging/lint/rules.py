@@ -11,7 +11,7 @@ _ALIKE = "write all options alike"
 _EVENLY = "spread such words evenly"
 _TRIM = "`robustify mend` takes it off"
 _SPACED = "some options begin or end with white space"
-_HIDDEN = "some options have characters that nobody sees or can distinguish from plain ones"
+_HIDDEN = "some options have invisible or look-alike characters"
 _PLAIN = "write plain ones, as `robustify mend` does if they look the same"
 _SHUFFLE = "shuffle the options, which `robustify mend` does"
 
