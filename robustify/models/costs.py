@@ -81,7 +81,7 @@ def forecast(
 
 
 def megabytes(reference: str, cache: Path) -> int:
-    """Return the size in MB of the download that a model needs, or 0 if it needs none from the registry."""
+    """Return the size in MB of a model's download, or 0 if it needs none from the registry."""
     model = KNOWN.get(reference)
     return 0 if model is None or (models_folder(cache) / model.name / RECORD).is_file() else model.megabytes
 

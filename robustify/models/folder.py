@@ -140,7 +140,7 @@ def has_chat_template(folder: Path) -> bool:
 
 
 def file_digests(folder: Path) -> dict[str, str]:
-    """Return the digests of weights, config, and tokenizer: all files in the folder that scores depend on."""
+    """Return the digests of the files in a folder on which scores depend: weights, config, and tokenizer."""
     names = sorted(p.name for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
     weights = [name for name in names if name.endswith(".safetensors")]
     tokenizer = [name for name in names if name.startswith(_TOKENIZER)]
@@ -177,7 +177,7 @@ def digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def _object_in(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file, or an empty one if the file is missing or holds something else."""
+    """Return the object in a JSON file, or an empty object if the file is missing or contains something else."""
     try:
         tree = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError as e:

@@ -1,4 +1,4 @@
-"""Forecast of a run: the requests, tokens, and cost of each of its models, and the rest of an interrupted run."""
+"""Forecast of a run: requests, tokens, and cost of each model, and the remaining part of an interrupted run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -80,7 +80,7 @@ def with_words(
 
 
 def with_remaining(base: Forecast, remaining: Mapping[str, Remaining]) -> Forecast:
-    """Return a copy of the forecast with the remaining requests of each model, a mapping by model name."""
+    """Return a copy of the forecast with each model's remaining requests, a mapping by model name."""
     needs = list(base.needs)
     for i, need in enumerate(needs):
         if (counts := remaining.get(need.model)) is not None:

@@ -1,5 +1,4 @@
-"""Settings of a model in a config, such as its retries: their defaults, with one class per engine, and the rules for which
-servers may be contacted.
+"""Settings of a config's models (one class per engine) with their defaults, and rules for which servers may be contacted.
 
 A config may come from a stranger, for example in a pull request.
 """
@@ -70,7 +69,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class ModelSettings(Settings):
-    """Settings of a model in a config, with what a forecast and the rules of restricted sets need to know. They import no
+    """Settings of a model in a config, with the facts that forecasts and rules of restricted sets need. They import no
     engine, and neither does a new subclass, which is named in `ENGINES`."""
 
     name: str = Field(pattern=NAME_PATTERN)
@@ -97,8 +96,8 @@ class ModelSettings(Settings):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Addresses to which prompts of this model are sent, empty if they stay on this machine. They have a scheme, unless
-        the engine itself checks its traffic."""
+        """Addresses to which prompts of this model are sent. There are none if prompts stay on this machine. They have a
+        scheme, unless the engine itself checks its traffic."""
         return ()
 
     def cost(self, tokens: int, written: int, letters: int = 0) -> float | None:

@@ -1,4 +1,4 @@
-"""References to models: embedded ones (the encoder too) with their licenses, models on the Hub, and paths."""
+"""References to models: embedded models (and the encoder) with their licenses, models on the Hub, and paths."""
 
 import difflib
 import re

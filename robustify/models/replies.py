@@ -64,7 +64,7 @@ class Purpose:
 def replies_to(
     prompts: Sequence[str], writer: Writer, cache: Replies, purpose: Purpose, progress: Progress
 ) -> list[dict[str, Any]]:
-    """Return a reply to each prompt, from the cache if it has one."""
+    """Return a reply to each prompt, from the cache if the cache has one."""
     identity: object = purpose.origin or getattr(writer, "fingerprint", dict)()
     max_tokens = purpose.max_tokens
     keys = [reply_key(purpose.kind, writer.name, identity, prompt, max_tokens) for prompt in prompts]

@@ -1,4 +1,4 @@
-"""Runs made from logs for a comparison of models: one for each task, with all logs of the task."""
+"""Runs made from logs to compare models: one run for each task, with all logs of the task."""
 
 import contextlib
 from collections import Counter
@@ -19,7 +19,7 @@ _TABLE = pick_tables.READER.kind
 
 @dataclass(frozen=True)
 class _ReadLog:
-    """Log that can be read, its task ("" if only its file names it), and its models, each with its view."""
+    """Readable log, its task ("" if only the file names it), and its models, each with its view."""
 
     file: LogPath
     task: str
@@ -27,7 +27,7 @@ class _ReadLog:
 
     @property
     def names(self) -> set[str]:
-        """Names of its models: the one that the user or `_distinguished` gave it, or else those in the log."""
+        """Names of the log's models: the name from the user or `_distinguished`, or otherwise those in the log."""
         return {self.file.model} if self.file.model else {model for model, _ in self.models}
 
 
@@ -68,14 +68,14 @@ def runs_of_logs(
 
 
 def notes_of(run: Run) -> Sequence[str]:
-    """Return the notes on the logs of a run, such as keys that differ, without that on what a screen lacks."""
+    """Return the notes on a run's logs, such as keys that differ, except the note on what a screen lacks."""
     pairs = zip(run.manifest["config"]["notes"], run.manifest["import"]["note_codes"], strict=True)
     return [note for note, code in pairs if code != NO_VOTERS]
 
 
 def _read(file: LogPath, options: LogOptions) -> _ReadLog | None:
-    """Read a log, or return None if it is one of a folder that cannot be read. A log that names no model gets the name of
-    its file."""
+    """Read a log, or return None if it is an unreadable log of a folder. A log that names no model gets the name of its
+    file."""
     try:
         return _described(file, options)
     except DataError:
@@ -102,7 +102,7 @@ def _with_several_models(groups: Sequence[Sequence[_ReadLog]]) -> list[list[_Rea
 
 
 def _distinguished(logs: Sequence[_ReadLog]) -> list[_ReadLog]:
-    """Name the model of each log after its file if another log asked a model of this name under the same view."""
+    """Name each log's model after its file if another log has a model of this name under the same view."""
     n_logs = Counter(model_view for log in logs for model_view in log.models)
     named = []
     for log in logs:

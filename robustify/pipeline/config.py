@@ -110,7 +110,7 @@ class Adapters(Protocol):
         ...
 
     def with_adapter(self, tree: dict[str, Any], name: str) -> dict[str, Any]:
-        """Return the tree of the config `name` with the data and sensitivity of its adapter, if it names one."""
+        """Return the tree of the config `name`. If it names an adapter, add the data and sensitivity of the adapter."""
         ...
 
 
@@ -180,7 +180,7 @@ class Config(Settings):
 
     @property
     def asks_models(self) -> bool:
-        """Whether a run asks models, or reads answers that they gave in words."""
+        """Whether a run asks models, or reads answers that models wrote."""
         return bool(self.models) or self.free is not None or self.infer_question is not None
 
     @property
@@ -190,8 +190,8 @@ class Config(Settings):
 
 
 def load(path: Path, adapters: Adapters, overrides: Mapping[str, object] | None = None) -> Config:
-    """Read a config and those that it extends. `overrides` maps dotted names to other values. Raise `UsageError`, with all
-    faults, if the YAML is unreadable, or keys or values are invalid."""
+    """Read a config and the configs that it extends. `overrides` maps dotted names to other values. Raise `UsageError`,
+    with all faults, if the YAML is unreadable, or keys or values are invalid."""
     tree = overridden(_tree(path, adapters), overrides or {})
     return parse(adapters.with_adapter(tree, path.name), path.name)
 
@@ -205,8 +205,8 @@ def config_for(
     public: bool,
     source_options: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the config that `data` names, or one made for a public file of items, with arguments of its `Source`.
-    Raise `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit."""
+    """Return the config that `data` names, or make one for a public file of items with the arguments of its `Source`. Raise
+    `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit."""
     source_options = source_options or {}
     if is_config(data) or not (os.path.isfile(data) or named_set(data) or (public and os.path.isdir(data))):
         path = find_config(data)

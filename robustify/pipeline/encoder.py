@@ -26,7 +26,7 @@ MANY_OPTIONS = 5_000
 
 
 def options_for_bfloat16(items: Sequence[Item]) -> int:
-    """Return how many options the encoder would embed faster in bfloat16, or 0 if that saves little."""
+    """Return how many options the encoder would embed faster in bfloat16, or 0 if this saves little time."""
     if len(items) * 2 < MANY_OPTIONS or not _has_bfloat16():
         return 0
     n_options = len({choice for item in encoded(items) for choice in item.choices})
@@ -48,7 +48,7 @@ def answer_by_meaning(
     dtype: str = "float32",
     progress: Progress = no_progress,
 ) -> list[Answer]:
-    """Return the sentence encoder's answer to each item, or none if it is not available. Raise as `embed_texts`."""
+    """Return the sentence encoder's answer to each item, or none if there is no encoder. Raise as `embed_texts`."""
     chosen = encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
     vectors = embed_texts(texts, cache, keep=keep, dtype=dtype, progress=progress)

@@ -93,7 +93,7 @@ class FreeSettings(Settings):
         return self.judge or JudgeSettings(model="judge", base_url="http://127.0.0.1")
 
     def template_named(self, template_id: str) -> "PromptTemplate":
-        """Return the template with this ID, which is built in or in `template_dir`."""
+        """Return the template with this ID, from the package or from `template_dir`."""
         from robustify.items.prompt_templates import template_named
 
         return template_named(template_id, tuple(map(Path, self.template_dir)))

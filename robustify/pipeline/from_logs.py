@@ -152,7 +152,7 @@ def _log_notes(logs: Sequence[Log], gathered: Gathered) -> list[Notice]:
 
 
 def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> Notice:
-    """Return a note on what logs without voters' answers lack, and on how to get it."""
+    """Return a note that logs have no voters' answers, and on how to get them."""
     view = next(view for view, kind in _SCREENS.items() if kind == mode)
     lacking = "only rules and probes of the options look for keys" if has_texts else "there are no flags"
     return Notice(

@@ -25,7 +25,8 @@ _BLIND = ("choices_only:", "choices_only_text:")
 
 
 def may_be_log(path: Path) -> bool:
-    """Return whether the start of a file has a word of logs. Only such a file is worth loading the readers of logs."""
+    """Return whether the start of a file has a word typical of logs. Only such a file is worth loading the readers of
+    logs."""
     if not path.is_file():
         return False
     if path.suffix.lower() in _BINARY:
@@ -37,7 +38,7 @@ def may_be_log(path: Path) -> bool:
 
 
 def files_in(folder: str) -> list[str]:
-    """Return the logs in a folder, or the folder itself if it has none."""
+    """Return the logs in a folder, or the folder itself if it contains none."""
     from robustify.reading.logs import LogPath, is_log, latest, logs_in
 
     files = [log.path for log in latest(logs_in(LogPath(Path(folder)))) if log.path.is_file()]
@@ -45,8 +46,8 @@ def files_in(folder: str) -> list[str]:
 
 
 def as_log(file: str, source_options: Mapping[str, Any], guard: Guard, *, certain: bool) -> LintedLog | None:
-    """Read a log ([VIEW:]FILE) with its prompts, or return None if the file is none. With `certain`, any table is
-    read as one. Raise `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
+    """Read a log ([VIEW:]FILE) with its prompts, or return None if the file is not a log. With `certain`, any table is read
+    as one. Raise `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
     prefixed = not Path(file).exists() and file.startswith(_BLIND)
     if not certain and not prefixed and not may_be_log(Path(file)):
         return None

@@ -46,7 +46,7 @@ def data_tree(
 
 
 def _line_runs(lines: Sequence[int]) -> list[list[int]]:
-    """Encode line numbers compactly: the index and line of each item that does not follow the item before it."""
+    """Encode line numbers compactly: the index and line of each item that does not directly follow the item before it."""
     return [[i, line] for i, line in enumerate(lines) if not i or line != lines[i - 1] + 1]
 
 

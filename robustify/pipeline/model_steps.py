@@ -47,7 +47,7 @@ def forecast_models(
     wings: Wings,
     remaining: Mapping[str, Remaining],
 ) -> Forecast:
-    """Return the estimated work of all models, which is less by what the cache already answers, by `remaining`."""
+    """Return the estimated work of all models, without the part (`remaining`) that the cache already answers."""
     config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
     scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
     scored = with_remaining(scored, remaining)

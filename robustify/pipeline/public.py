@@ -127,7 +127,7 @@ def judged_run(config: Config, run_input: RunInput, folder: Path, guard: Guard, 
 def _write_texts(
     place: Path, config: Config, run_input: RunInput, items: Sequence[Item], judgement: Judgement
 ) -> dict[str, list[Item]]:
-    """Write the splits, and the evidence by item if there is any. Return the items by split."""
+    """Write the splits and, if there is any, the evidence by item. Return the items by split."""
     verdicts, excluded = judgement.verdicts, judgement.cloze_excluded
     verdict = {v.item: v.verdict for v in verdicts}
     splits = {
@@ -153,8 +153,8 @@ def _write_texts(
 
 
 def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:
-    """Write one row per item, in the order asked, with a summary of the evidence on it. Names that look like formulas are
-    quoted. Columns without evidence are empty."""
+    """Write one row per item, in the order in which items were asked, with a summary of the evidence on the item. Names
+    that look like formulas are quoted. Columns without evidence are empty."""
     verdicts, items = judgement.verdicts, judgement.verdicts.items
     spelled = {topic: neutral(topic) for topic in set(topics.values())}
     kinds = [*zip(*verdicts.kinds, strict=True)] or [()] * 4

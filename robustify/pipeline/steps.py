@@ -80,7 +80,7 @@ def robustify(
 
 
 def foretold(config: Config, folder: Path, cache: Path, wings: Wings, *, force: bool = False) -> Forecast:
-    """Estimate the cost of a run, or of the rest of an interrupted one, without writing to its folder. Models on this
+    """Estimate the cost of a run, or of the rest of an interrupted run, without writing to its folder. Models on this
     machine score some items, and servers are not asked. Raise `RobustifyError` if the run would fail before its first
     question."""
     from robustify.pipeline.model_steps import remaining_work

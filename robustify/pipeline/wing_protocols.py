@@ -1,4 +1,4 @@
-"""What a wing may give to the pipeline: a guard, the adapters and policy of restricted sets, and a step that asks more.
+"""Parts that a wing may add to the pipeline: a guard, adapters and policy of restricted sets, and a step that asks more.
 
 `robustify/wings.py` plugs the wings in, for commands and the Python API.
 """
@@ -104,7 +104,7 @@ class FreeStep(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wings:
-    """What the wings give to the pipeline.
+    """Parts that the wings add to the pipeline.
 
     `restricted` returns the policy of a restricted set for a config and an output folder (None if nothing is written), or
     None for a public set. `free` imports the step of free response.

@@ -1,4 +1,4 @@
-"""Removal of what surrounds all stems or choices of a file, such as labels, the word `Question:`, or a blank."""
+"""Removal of text that all stems or choices of a file share, such as labels, the word `Question:`, or a blank."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ _SHARED_SPACE = Notice(
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """Items without what surrounds all stems or choices of a file, such as labels, which `labelled` says, and notes. Rows
-    whose labels are `damaged` keep theirs."""
+    """Items without text that all stems or choices of a file share, whether labels were removed (`labelled`), and notes.
+    Rows whose labels are `damaged` keep theirs."""
 
     raws: rows.Raws
     labelled: bool = False
@@ -28,8 +28,8 @@ class Bare:
 
 
 def bare_items(raws: rows.Raws, lines: Sequence[int], n_with_lead: int, n_labelled: int) -> Bare:
-    """Remove what surrounds all stems or choices of a file. `lines` are those of the items. `n_with_lead` items have a line
-    above their options, and `n_labelled` have labels."""
+    """Remove text that all stems or choices of a file share. `lines` are those of the items. `n_with_lead` items have a
+    line above their options, and `n_labelled` have labels."""
     plain = _bare_stems(raws)
     if n_with_lead * 2 > len(raws):
         # The first choice is a line such as "Options:".
@@ -79,7 +79,7 @@ def _without_lead(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
-    """Return the choices without their labels, or None if one is missing or it is unclear which labels the key means."""
+    """Return the choices without their labels, or None if a label is missing or may have two meanings in the key."""
     if raw.cut == listed_options.BY_LABEL:
         return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
     labelled = labelling.split_labels(raw.choices)

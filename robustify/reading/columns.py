@@ -1,4 +1,4 @@
-"""Columns: their usual names (`vocabulary.txt`), series with one option each, and rules for which one holds which part.
+"""Columns: their usual names (`vocabulary.txt`), series with one option each, and rules for the part that each holds.
 
 The first rule of a part that names a column wins. If it names several columns that could each be the part, the file is
 refused, and nothing is guessed.
@@ -55,12 +55,12 @@ def known_name(name: str) -> bool:
 
 
 def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:
-    """Return whether a column has a usual name for a part, of certain ranks."""
+    """Return whether a column has a usual name of certain ranks for a part."""
     return bool(usual_names([name], NAMES[part][ranks]))
 
 
 def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Return the columns named by the first rank that names any, ignoring case and separators."""
+    """Return the columns with names of the first rank that any column has, ignoring case and separators."""
     by_name: dict[str, list[str]] = {}
     for column in columns:
         by_name.setdefault(name_key(column), []).append(column)
@@ -69,7 +69,7 @@ def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[
 
 
 def first_value(row: Mapping[str, Any], part: str) -> Any:
-    """Return the value of the first field, in the order of the names of a part, that has one, or None."""
+    """Return the first value in a row among the fields with usual names of a part, or None."""
     names = (name for rank in NAMES[part] for name in rank)
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
@@ -91,7 +91,7 @@ def column_label(name: str) -> tuple[str, str]:
 def choice_columns(
     names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIXES, fewest: int = 2
 ) -> list[tuple[str, ...]]:
-    """Return series of `fewest` or more option columns, such as A B C D, or option1 option2, from A, 0, or 1."""
+    """Return series of at least `fewest` option columns that begin with A, 0, or 1, such as A B C D, or option1 option2."""
     labels = ((name, *column_label(name)) for name in names)
     return _series(
         ((name, prefix, label) for name, prefix, label in labels if label and prefix in prefixes), fewest
@@ -99,8 +99,8 @@ def choice_columns(
 
 
 def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return series of two or more columns with any word before their labels, such as `Shuffled A` and `Shuffled B`, or
-    with a word that marks the right option after them, such as `A correct`."""
+    """Return series of two or more columns with any word before their labels (`Shuffled A`, `Shuffled B`), or with a word
+    after them that marks the right option (`A correct`)."""
     matches = ((name, _COLUMN.fullmatch(_MARK_BEHIND.sub("", name))) for name in names)
     return _series(
         (name, f"{name_key(match[1])}/{_MARK_BEHIND.search(name) is None}", match[2])
@@ -163,7 +163,7 @@ def several(value: Value | Sequence[str] | None) -> tuple[str, ...]:
 def decide_part(
     rules: Sequence[PartRule[State]], part: str, state: State
 ) -> tuple[Value, PartDecision] | None:
-    """Return the column of a part by the first rule that names any, and the decision, or None if no rule names one. Raise
+    """Return the column of a part by the first rule that finds one, and the decision, or None if no rule finds one. Raise
     `ColumnError` if several columns could each be the part."""
     proposals = [(rule, rule.find(state)) for rule in rules if rule.part == part]
     for rule, values in proposals:

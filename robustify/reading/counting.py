@@ -47,8 +47,8 @@ def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
 
 
 def surely_from_1(written: "Counter[WrittenKey]") -> bool:
-    """Return whether all keys are whole numbers from 1 to the number of options, several name the last option, and none is
-    0, which is unlikely if they count from 0."""
+    """Return whether keys surely count from 1: all are whole numbers from 1 to the number of options, and several name the
+    last option. This is unlikely if they count from 0."""
     log_chance, n_last = 0.0, 0
     for key, n in written.items():
         number = key_number(key.text)
@@ -61,7 +61,7 @@ def surely_from_1(written: "Counter[WrittenKey]") -> bool:
 
 
 def never_the_last(written: Counter[WrittenKey]) -> bool:
-    """Return whether all keys are numbered labels, but never the last one. This is unlikely unless they count from 0."""
+    """Return whether all keys are numbered labels, but never the last label. This is unlikely unless they count from 0."""
     log_chance = 0.0
     for key, n in written.items():
         k, number = key.k, key_number(key.text)

@@ -1,4 +1,4 @@
-"""Checks of a file of items as a whole: rows that are valid alone may not fit together.
+"""Checks of a file of items as a whole, because rows that are valid alone may not fit together.
 
 Each entry of `CHECKS` is a reason to refuse a file, and says what to do. A column that the user maps is not questioned.
 """
@@ -169,7 +169,7 @@ def _permuted(case: Case) -> Notice | None:
 
 
 def _by_text(case: Case) -> bool:
-    """Return whether all keys are texts of options, which no order changes."""
+    """Return whether all keys are texts of options, so that the order of options is irrelevant."""
     return all(key.form == "text" for key in case.keys if not key.fault)
 
 
@@ -181,7 +181,7 @@ def _options(cells: Cells, columns: Sequence[str]) -> list[str]:
 
 
 def _order(cell: object, k: int) -> list[int]:
-    """Return a list of k numbers that are all different and count from 0 or 1, or nothing."""
+    """Return a list of k different numbers that count from 0 or 1, or nothing."""
     with suppress(ItemError):
         cell = literal(cell) if isinstance(cell, str) else cell
     numbers = cell if isinstance(cell, list) and all(type(number) is int for number in cell) else []
@@ -211,13 +211,13 @@ def _picked(case: Case) -> Notice | None:
 
 
 def _grade(cell: object, marked: bool) -> object:
-    """Return the truth value of `correct` or `incorrect`, and with `marked`, of any mark."""
+    """Return the truth value of `correct` or `incorrect` or, with `marked`, of any mark."""
     grade = _GRADES.get(cell.strip().casefold()) if isinstance(cell, str) else None
     return option_columns.truth(cell) if grade is None and marked else grade
 
 
 def _points(cell: object) -> float | None:
-    """Return the points in a cell, or None if it is no number."""
+    """Return the points in a cell, or None if the cell is not a number."""
     with suppress(TypeError, ValueError):
         return float(cell) if not isinstance(cell, bool) else None  # type: ignore[arg-type]
     return None

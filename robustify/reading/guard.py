@@ -18,13 +18,13 @@ class Guard(Protocol):
     """Recognises restricted sets by their names, files, and items. Each method raises `AuthorisationError` for them."""
 
     def require_unrestricted(self, name: str, words: Iterable[str], files: Iterable[Path]) -> None:
-        """Accept a set by its name in a harness, before it is fetched, by words of its name and files of its task."""
+        """Accept a harness's set before it is fetched, by the words of its name and the files of its task."""
         ...
 
     def require_ordinary(
         self, bench: "Loaded", sources: Sequence["Source"], adapter: str | None, names: Iterable[str]
     ) -> None:
-        """Accept a loaded set, by its items, files, and other `names`, or by the attestation of its adapter."""
+        """Accept a loaded set unless its items, files, or `names` look restricted without an attestation by its adapter."""
         ...
 
     def require_ordinary_files(
@@ -39,12 +39,12 @@ class Guard(Protocol):
         ...
 
     def refuse_copy(self, name: str, items: Sequence[Item]) -> None:
-        """Accept the items of an earlier run, unless the terms of their set were accepted since."""
+        """Accept the items of an earlier run, unless the terms of their set were accepted since then."""
         ...
 
 
 class _Unguarded:
-    """Guard that accepts every file, but no set by its name."""
+    """Guard that accepts all files, and no set that is given by name."""
 
     def require_unrestricted(self, name: str, words: Iterable[str], files: Iterable[Path]) -> None:
         raise UsageError(

@@ -82,7 +82,7 @@ def may_list_several(text: str, plural: bool, alone: bool) -> bool:
 
 
 def unquoted(text: str) -> str:
-    """Return the text between quotation marks, if a whole text is written as one, and any other text unchanged."""
+    """Return the text between the quotation marks if a whole text is quoted, and any other text unchanged."""
     token = _TOKEN.fullmatch(text.rstrip())
     with suppress(_NotPrinted):
         value = _parsed(token["text"]) if token and token["text"] else text

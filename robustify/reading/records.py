@@ -59,13 +59,13 @@ class _Records:
         """Share of records with as many cells as the first, or 0 if the first has a single cell."""
 
     def count_complete(self, width: int) -> int:
-        """Count the UTF-8 records that are as wide as a header, not counting empty cells at their end."""
+        """Count the UTF-8 records that are as wide as a header, ignoring empty cells at their end."""
         shapes = self.shapes.items()
         return sum(n for (k, used, _, utf8), n in shapes if utf8 and used <= width <= min(k, self.width))
 
     @property
     def regular(self) -> bool:
-        """Whether all records are UTF-8 and have as many cells as the widest one has up to its last text."""
+        """Whether all records are UTF-8 and have as many cells as the widest record, up to its last text."""
         return all(utf8 and width == self.width for width, _, _, utf8 in self.shapes)
 
     def __iter__(self) -> Iterator[_Record]:
@@ -158,7 +158,7 @@ def _members(records: Iterable[_Record], width: int, reason: str, names: Sequenc
 
 
 def _named_cells(records: Iterable[_Record], names: Sequence[str]) -> rows.Members:
-    """Yield the line and cells of each record below the header, all of which are as wide as it."""
+    """Yield the line and cells of each record below the header. All of them are as wide as the header."""
     return ((line, dict(zip(names, cells, strict=True))) for line, cells in islice(records, 1, None))
 
 
@@ -222,7 +222,7 @@ def _without_header(first: Sequence[str], records: _Records) -> bool:
 
 
 def _require_questions_first(name: str, line: int, records: Sequence[Sequence[str]]) -> None:
-    """Raise `DataError` if IDs or topics stand before the questions in a table without a header."""
+    """Raise `DataError` if IDs or topics precede the questions in a table without a header."""
     firsts = {cells[0] for cells in records}
     ids = all(_ID.fullmatch(first) for first in firsts) or 2 * len(firsts) <= len(records)
     n_longest = sum(len(cells[1]) > max(map(len, cells[2:-1]), default=0) for cells in records)
@@ -321,8 +321,8 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
 
 
 def _titles_above(name: str, records: Sequence[_Record]) -> int:
-    """Count the rows with a single filled cell that stand above the header of a sheet, such as its title. Raise `DataError`
-    if other rows stand above it."""
+    """Count the single-cell rows above the header of a sheet, such as its title. Raise `DataError` if other rows stand
+    above it."""
     for i, (_, cells) in enumerate(records[:_MOST_ABOVE]):
         if _header_words(cells) > 1:
             if any(sum(bool(cell.strip()) for cell in above) > 1 for _, above in records[:i]):

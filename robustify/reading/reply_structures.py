@@ -74,7 +74,7 @@ def require_packages() -> None:
 
 
 def line_of(error: ErrorType | None) -> str:
-    """Return a line that tells a model what was wrong with its reply."""
+    """Return a line that says to a model what was wrong with its reply."""
     return f"Your reply could not be read ({(error or 'ambiguous').replace('_', ' ')})."
 
 
@@ -173,7 +173,7 @@ def _as_pairs(value: Any) -> Any:
 
 
 def _elements(text: str) -> Iterator[Structure]:
-    """Yield the innermost XML elements as one list, each with its attributes and the number that precedes it."""
+    """Yield the innermost XML elements as one list, each with its attributes and the number before it."""
     rows: list[Pairs] = []
     before: list[tuple[str, str]] = []
     leaves = list(_LEAF.finditer(text))

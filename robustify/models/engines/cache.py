@@ -225,7 +225,7 @@ class CachedScores:
         return self._cache.run(write)
 
     def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
-        """Return the cached scores of these requests without tokenizing them, or None if some are missing."""
+        """Return the cached scores of these requests without tokenizing the requests, or None if some are missing."""
         if self._cache is None or not requests:
             return None
         keys = list(map(self._text_key, requests))

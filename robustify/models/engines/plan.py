@@ -42,7 +42,7 @@ class Encoded:
 
 
 def split_blanks(request: Request) -> tuple[str, str]:
-    """Return context and continuation after moving trailing spaces of the context to the continuation."""
+    """Return context and continuation, with the context's trailing spaces moved to the continuation."""
     context = request.context.rstrip()
     return context, request.context[len(context) :] + request.continuation
 

@@ -41,7 +41,7 @@ Unit = tuple[str, tuple[Any, ...]]
 
 
 class Worker:
-    """Copy of a model on a worker, opened by `hello`, or by the first unit of work if Ray has restarted the worker.
+    """Copy of a model on a worker. It is opened by `hello`, or by the first unit of work if Ray has restarted the worker.
     `wanted` contains the recipe and the robustify version of the requesting machine."""
 
     def __init__(self, model: RayModel, folder: str, wanted: Mapping[str, str]) -> None:

@@ -103,7 +103,7 @@ def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[s
 
 
 def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
-    """Return the job of a task of Inspect, which is always code. The guard sees the names in the file that defines it."""
+    """Return the job of an Inspect task, which always runs code. The guard sees the names in the file that defines it."""
     path, _, name = task.rpartition("@") if "@" in task else (task, "", "")
     if path.endswith(".py"):
         if not Path(path).is_file():
@@ -192,7 +192,7 @@ _CHOOSING = {
 
 
 def _origin(harness: str, sets: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return what was loaded: the harness, the sets, and the commits of the hub, pinned if the names have them."""
+    """Return the origin of the data: the harness, the sets, and the hub's commits, pinned if the names have them."""
     names, commits = ([*dict.fromkeys(s[part] for s in sets if part in s)] for part in ("set", "revision"))
     pinned = all(s["revision"].startswith(s.get("pinned", "-")) for s in sets if "revision" in s)
     about = {"harness": harness, "set": _few(names), "revision": _few(commits)}

@@ -35,7 +35,7 @@ _TAIL = re.compile(r"\s*\n.*|\s+\S+[:：]\s*$", re.DOTALL)
 
 
 def item_table(rows: Sequence[Row], mapped: FieldMap | None = None) -> tuple[SourceTable, FieldMap]:
-    """Return a table with an item per document, and the columns of its parts, of which the user may have mapped some.
+    """Return a table with an item per document, and the columns of its parts. The user may have mapped some of them.
     Documents that are not items are faults."""
     by_user = {} if mapped is None else mapped.model_dump()
     items, faults = list[_Asked](), list[Fault]()
@@ -93,7 +93,7 @@ class _Asked(HoldsText):
 
 
 def _notes(items: Sequence[_Asked]) -> Iterator[Notice]:
-    """Yield a note if prompts list more options than lm-eval scores, or fewer."""
+    """Yield a note if prompts list more or fewer options than lm-eval scores."""
     other = [item for item in items if item.row["choices"] and len(item.row["choices"]) != len(item.choices)]
     if other:
         n, scored = len(other[0].choices), len(other[0].row["choices"])
@@ -105,7 +105,7 @@ def _notes(items: Sequence[_Asked]) -> Iterator[Notice]:
 
 
 def _about(doc: object, mapped: Collection[object]) -> dict[str, object]:
-    """Return the fields of a document with more about an item: its ID, topic, passage, and those that the user mapped."""
+    """Return fields of a document beside the item's text: ID, topic, passage, and fields that the user mapped."""
     fields = as_object(doc)
     usual = [name for part in ("id", "topic", "passage") for name in usual_names(fields, NAMES[part])]
     return {name: value for name, value in fields.items() if name in usual or name in mapped}
@@ -124,7 +124,7 @@ def _asked(line: int, row: Row) -> _Asked:
 
 
 def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]:
-    """Return a prompt up to its options, and the options: the scored texts, or those that it lists under scored letters."""
+    """Return a prompt up to its options, and the options: the scored texts, or the texts listed under scored letters."""
     listed = cut_at_labels(text)
     letters = only_labels(tuple(labels))
     if labels and not letters:
@@ -200,7 +200,7 @@ def _passage(items: Sequence[_Asked]) -> str | None:
 
 
 def _without(item: _Asked, passage: str | None) -> str:
-    """Return a prompt without its passage, unless nothing else is in it."""
+    """Return a prompt without its passage, unless it has nothing else."""
     text = as_object(item.row["doc"]).get(passage) if passage else None
     if not isinstance(text, str) or not text.strip() or text.strip() not in item.stem:
         return item.stem
@@ -208,7 +208,7 @@ def _without(item: _Asked, passage: str | None) -> str:
 
 
 def _without_frame(texts: Sequence[str]) -> list[str]:
-    """Return prompts without the words before and after the question, which all prompts of a task share."""
+    """Return prompts without the words before and after the question that all prompts of a task share."""
     if len({*texts}) < 2:
         return [*texts]
     lead = _LEAD.match(commonprefix(texts))  # noqa: RUF071 (texts, not paths)

@@ -1,4 +1,4 @@
-"""Loading of a set by the code of its harness, which runs as a process of its own: `python -m ...fetch JOB ROWS FACTS`.
+"""Loading of a set by its harness's code, which runs as a separate process: `python -m ...fetch JOB ROWS FACTS`.
 
 JOB is a JSON file, and ROWS gets one line of JSON per document. FACTS gets what was loaded, or the error without item
 text. Nothing is printed, because harnesses print documents.
@@ -77,7 +77,7 @@ def _requests(task: Any, name: str, number: int, doc: Any) -> Facts:
 
 
 def _refuse_code() -> None:
-    """Make lm-eval refuse functions of tasks, metrics from the hub, and templates that reach for Python's internals."""
+    """Make lm-eval refuse functions of tasks, metrics from the hub, and templates that use Python's internals."""
     utils: Any = importlib.import_module("lm_eval.utils")
     files: Any = importlib.import_module("lm_eval.tasks._yaml_loader")
     sandbox = importlib.import_module("jinja2.sandbox").SandboxedEnvironment(
@@ -94,7 +94,7 @@ def _refuse_code() -> None:
 
 
 def _origin(task: Any) -> dict[str, str]:
-    """Return the data set of a task, and its revision: as the task pins it, or as it was resolved."""
+    """Return the data set of a task, and its revision, which the task pins or which was found when loading."""
     config, splits = task.config, getattr(task, "dataset", None)
     arguments = getattr(config, "dataset_kwargs", None) or {}
     paths = str(arguments.get("data_files") or "")
@@ -169,8 +169,8 @@ def _hub(job: Job, facts: Facts) -> Iterator[object]:
 
 
 def _hub_source(repo: str, revision: str | None) -> tuple[dict[str, Any], str]:
-    """Return where a set is loaded from, and its commit: the hub, or offline a commit in the hub's cache, or else what
-    `datasets` kept of an earlier load."""
+    """Return the source of a set, and its commit: the hub or, offline, a commit in the hub's cache or an earlier load of
+    `datasets`."""
     hub = importlib.import_module("huggingface_hub")
     try:
         commit = hub.HfApi().dataset_info(repo, revision=revision).sha
@@ -191,15 +191,15 @@ _LOADERS: dict[str, Callable[[Job, Facts], Iterator[object]]] = {
 
 
 def _plain(value: object) -> object:
-    """Return what JSON can hold of a value of a document."""
+    """Return the parts of a document's value that JSON can contain."""
     with suppress(Exception):
         return value.tolist()  # type: ignore[attr-defined]
     return f"({type(value).__name__}, not shown)"
 
 
 def spare_retries() -> None:
-    """Make the libraries of the hub work offline if its address cannot be resolved, because each of them would try again
-    for several seconds. A proxy may resolve it."""
+    """Make the hub's libraries work offline if its address cannot be resolved, because each would retry for several
+    seconds. A proxy may resolve it."""
     with suppress(ImportError):
         constants: Any = importlib.import_module("huggingface_hub.constants")
         try:

@@ -1,4 +1,4 @@
-"""Files of lm-eval's tasks: the file of a task, group, or tag, what its YAML names, and whether it contains code.
+"""Files of lm-eval's tasks: the file of a task, group, or tag, the names in its YAML, and whether it contains code.
 
 Nothing here imports lm-eval or runs code of a task, because these files decide whether it may run.
 """
@@ -45,7 +45,7 @@ _Loader.add_constructor("!function", lambda loader, node: _Code(loader.construct
 
 @dataclass(slots=True)
 class TaskFiles:
-    """YAML files of a task, with those that it includes and those of its members. `words` are the names in them, `code` the
+    """YAML files of a task, of the files that it includes, and of its members. `words` are the names in them, `code` the
     functions, and `sets` the data. `folders` are those of the files, and `task` is the name or file to load."""
 
     task: str
@@ -57,8 +57,8 @@ class TaskFiles:
 
 
 def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
-    """Find the files of a task, group, or tag of lm-eval, or of a YAML file with one. Raise `UsageError` if there is none,
-    or a file cannot be read."""
+    """Find the files of a task, group, or tag of lm-eval, or of a YAML file that defines one. Raise `UsageError` if there
+    is none, or a file cannot be read."""
     files, path = TaskFiles(task), Path(task).expanduser()
     is_file = path.suffix in (".yaml", ".yml")
     tree = _included(path.resolve(), files) if is_file else {}
@@ -123,8 +123,8 @@ def _indexed(folder: Path) -> Index:
 
 @cache
 def _top_keys(path: Path, below: tuple[Path, ...]) -> Mapping[str, list[str]]:
-    """Return the words of the keys that name a task, with those of included files. A YAML parser would take a minute for
-    all files."""
+    """Return the words of the keys that name a task, including keys of included files. A YAML parser would take a minute
+    for all files."""
     with suppress(OSError):
         text = path.read_text(encoding="utf-8", errors="replace")
         own = {
@@ -210,5 +210,5 @@ def _record(node: object, key: str, path: Path, files: TaskFiles, visited: set[i
 
 
 def code_words(module: Path) -> list[str]:
-    """Return what may be names of data in the source of a Python module."""
+    """Return the words in the source of a Python module that may be names of data."""
     return re.findall(r"[\w./-]{4,}", module.read_text(encoding="utf-8", errors="replace"))

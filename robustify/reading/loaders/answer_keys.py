@@ -146,7 +146,7 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
 
 
 def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> str:
-    """Return a hint to set `key_is` to a form that works, or "" if none of `forms` works."""
+    """Return a hint to set `key_is` to one of `forms` that works, or "" if none works."""
     working = [form for form in forms if form in works]
     if not working:
         return ""
@@ -182,7 +182,7 @@ def places_of(readings: Readings) -> set[int]:
 
 
 def _readings(raw: RawItem, key: str, inside: Labelled | None = None) -> tuple[Readings, bool]:
-    """Return what a key can mean, and whether a text that is no option follows its mark."""
+    """Return the possible meanings of a key, and whether a text that is not an option follows its mark."""
     readings = _by_mark(key, raw.labels, len(raw.choices))
     if inside and raw.key_is == "auto" and "letter" in readings:
         _require_same_mark(key, inside, readings)
@@ -231,7 +231,7 @@ def _letter(key: str) -> int | None:
 
 @lru_cache(4096)
 def key_number(key: str) -> int | None:
-    """Return the whole number that a key is, or None."""
+    """Return the whole number that a key is, or None if it is none."""
     match = _DIGITS.fullmatch(key)
     return int(match[1]) if match else None
 
@@ -284,7 +284,7 @@ def _decorated_key(raw: RawItem, key: str) -> tuple[Readings, bool]:
 
 
 def _require_no_other_text(key: str, index: int, choices: Sequence[str]) -> None:
-    """Refuse a key such as `A) the coal` if its words are those of another option than the letter's."""
+    """Refuse a key such as `A) the coal` if its words belong to another option than its letter."""
     _, *words = _words(key)
     shares = [len(own & {*words}) / len(own) if (own := {*_words(choice)}) else 0.0 for choice in choices]
     if max(shares) > shares[index] and max(shares) >= _MOST_WORDS:

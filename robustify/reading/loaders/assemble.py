@@ -162,7 +162,7 @@ def _counts_from_0(part: _Part) -> bool:
 
 
 def _counted_alike(source: Source, base: str, others: Sequence[_Part], guard: Guard) -> _Part | None:
-    """Read a file whose keys may count from 0 or from 1, if another file with the same fields has a key that is 0."""
+    """Read a file whose keys may count from 0 or 1, if another file with the same fields has a key 0."""
     fields = {} if source.fields is None else source.fields.model_dump()
     part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base, guard)
     columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}
@@ -218,7 +218,7 @@ def _set_by_name(source: Source, guard: Guard) -> NamedSet | None:
 
 
 def _has_question(stem: str, start: int, ours: bool) -> bool:
-    """Return whether a stem has a question from this place. Below a passage, it must be visible. Alone, or in our own
+    """Return whether a stem has a question after this position. Below a passage, it must be visible. Alone, or in our own
     layout, an invisible one is a defect."""
     question = stem[start:].strip()
     if ours:

@@ -1,4 +1,4 @@
-"""How a file of items is read, and the rules that decide which column holds which part of an item.
+"""Reading of a file of items: the rules that decide which column holds which part of an item.
 
 A file passes these tables in order. In each, the first entry that fits decides, and `validate --why` prints its name:
 
@@ -108,7 +108,7 @@ class Schema:
         return [c for c in self.filled() if c in self.columns.example and c != self.parts.get("key")]
 
     def series(self, prefixes: frozenset[str] | None = None) -> list[tuple[str, ...]]:
-        """Return the series of columns with one option each, or with one wrong option each if `prefixes` are those."""
+        """Return the series of columns with one option each, or with one wrong option each if `prefixes` are for these."""
         if prefixes:
             return choice_columns(self.every(), prefixes, fewest=1)
         return [names for names in choice_columns(self.every()) if any(map(self.columns.filled.get, names))]

@@ -50,7 +50,7 @@ def table_of_items(name: str, table: SourceTable) -> SourceTable:
 
 
 def special_table(table: SourceTable) -> SourceTable:
-    """Convert the records of a special layout, which most records must have, and name it. Return any other table
+    """Convert the records of a special layout, and name the layout, which most records must have. Return any other table
     unchanged."""
     sample = [] if table.layout else [row.cells for row in table.rows[:_SAMPLE_OF_LAYOUT]]
     for converter in SPECIAL_LAYOUTS:
@@ -60,7 +60,7 @@ def special_table(table: SourceTable) -> SourceTable:
 
 
 def _converted(table: SourceTable, converter: "Converter") -> SourceTable:
-    """Convert all rows of a table, and number the items if there are more of them than rows."""
+    """Convert all rows of a table, and number the items if a row can have several."""
     n = len(table.rows)
     table = _rebuilt(table, converter.convert, flat=False)
     rows: Sequence[SourceRow] = table.rows
@@ -75,8 +75,8 @@ def _converted(table: SourceTable, converter: "Converter") -> SourceTable:
 def _rebuilt(
     table: SourceTable, convert: Callable[[Cells], Sequence[Cells] | Notice], **more: Any
 ) -> SourceTable:
-    """Replace each row of a table with the rows that `convert` returns for it, or with a fault if it returns a reason or
-    raises an error."""
+    """Replace each row of a table with the rows that `convert` returns, or with a fault if it returns a reason or raises an
+    error."""
     rows, faults = list[SourceRow](), list[Fault]()
     for row in table.rows:
         try:
@@ -91,7 +91,7 @@ def _rebuilt(
 
 
 def _crossed_cells(cells: Cells) -> Sequence[Cells]:
-    """Return the two items of a row of EWoK: each of two contexts fits one of two targets."""
+    """Return the two items of a row of EWoK, in which each of two contexts fits one of two targets."""
     others = {name: cell for name, cell in cells.items() if name not in _CROSSED}
     *contexts, target1, target2 = (cells[name] for name in _CROSSED)
     return [
@@ -170,13 +170,13 @@ def _mark_series(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _marked_options(cells: Cells) -> list[int]:
-    """Return the places of the options that columns of 0 and 1 mark, or nothing if other values stand there."""
+    """Return the positions of the options that columns of 0 and 1 mark, or nothing if they have other values."""
     marks = [truth(cells[name]) for name in _mark_columns(cells)]
     return [i for i, mark in enumerate(marks) if mark] if all(mark in (True, False) for mark in marks) else []
 
 
 def _marked_cells(cells: Cells) -> Sequence[Cells] | Notice:
-    """Return a row with the letter of the only option that is marked, in place of the columns of marks."""
+    """Return a row with the letter of the only marked option, in place of the columns of marks."""
     columns, marked = _mark_columns(cells), _marked_options(cells)
     if len(marked) != 1:
         return right_count_error(len(marked)).reason
@@ -202,7 +202,7 @@ def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | N
 
 
 def _with_listed_choices(row: SourceRow) -> SourceRow:
-    """Return a sample of Inspect with the choices that its input lists, or unchanged if it lists none."""
+    """Return a sample of Inspect with the choices that its input lists, or unchanged if the input lists none."""
     text = row.cells.get("input")
     listed = cut_at_labels(text) if isinstance(text, str) else None
     if listed is None or (listed := without_tail(listed)) is None or not listed.before:

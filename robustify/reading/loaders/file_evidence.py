@@ -1,4 +1,4 @@
-"""Evidence of how the keys of a file count, and of what all its rows carry.
+"""Evidence on how the keys of a file count, and on marks that all its rows share.
 
 Columns that could all be the key are accepted if they name the same options, and can tell whether numbers count from 0 or
 from 1. `file_checks` refuses a file whose rows do not fit together.
@@ -110,7 +110,7 @@ class FileEvidence:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """Columns that may name the right option, or did name what somebody picked."""
+        """Columns that may name the right option, or the option that somebody picked."""
         return (*(self.checked or ()), *self.beside, *self.picks)
 
     @property
@@ -124,8 +124,8 @@ class FileEvidence:
         return Counter(self.written)
 
     def differences(self, keys: Sequence[answer_keys.ReadKey]) -> Iterator[Notice]:
-        """Yield a note for each column beside the key that names another option in some rows, and an option in most, one on
-        keys whose text is that of no option, and one on keys 1 that could mean true or the second option."""
+        """Yield notes on columns that sometimes name another option than the key, on keys whose text is that of no option,
+        and on keys 1 that could mean true or the second option."""
         if self.counted_from_1:
             text = "keys are never 0 and are the number of the last option in some rows, so they were counted from 1"
             yield Notice(text, code="keys-counted-from-one")
@@ -162,7 +162,7 @@ def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
 
 
 def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -> list[str]:
-    """Return the other columns with a name for a key that are nearly as full as the key, but may differ from it."""
+    """Return the other columns with a name for a key that are nearly as full as the key, but may contradict it."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices), *checked}
     if fields.key is None or fields.key in several(fields.choices):
         return []
@@ -180,8 +180,8 @@ def columns_of_picks(fields: FieldMap, names: Sequence[str]) -> list[str]:
 
 
 def counts_from_1(evidence: FileEvidence) -> bool:
-    """Return whether numeric keys surely count from 1, or agree with some other column in every row only if they do. If
-    so, they are counted from 1."""
+    """Return whether numeric keys surely count from 1, or agree with another column in every row only if they do. If so,
+    they are counted from 1."""
     written, others = evidence.written, evidence.must_agree
     if len(written) < ROWS_THAT_AGREE or any(key.key_is != "auto" for key in written):
         return False
@@ -207,7 +207,7 @@ def counts_from_1(evidence: FileEvidence) -> bool:
 
 
 def _right_has_separator(choices: Sequence[str], right: int) -> bool:
-    """Return whether the right option alone is cut by a separator, as if it were several."""
+    """Return whether a separator cuts the right option alone, as if it were several options."""
     return any(
         mark in choices[right] and "".join(choices).count(mark) == choices[right].count(mark) for mark in "|;"
     )

@@ -107,7 +107,7 @@ def _one_a_line(text: Text) -> bool:
 
 
 def value_or_reason(line: str) -> Cells | Notice:
-    """Return the cells of a line of JSON Lines, or the reason why it has none."""
+    """Return the cells of a line of JSON Lines, or the reason why the line has none."""
     if undecoded(line):
         return NOT_UTF8
     try:
@@ -166,14 +166,14 @@ def _members(
 
 
 def document_rows(name: str, value: object) -> SourceTable:
-    """Read the rows of a document that another format than JSON holds, such as YAML. Raise as `json_rows`."""
+    """Read the rows of a document in another format than JSON, such as YAML. Raise as `json_rows`."""
     if isinstance(value, list):
         return _table(name, enumerate(value, start=1))
     return _document_rows(name, as_object(value), "")
 
 
 def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceTable:
-    """Read the rows of a JSON object, which may hold a log, an archive, a list, columns, rows by ID, or a single row."""
+    """Read the rows of a JSON object, which may be a log, an archive, a list, columns, rows by ID, or a single row."""
     if value and all("prediction" in as_object(row) for row in value.values()):
         predictions = ({"id": number, **as_object(row)} for number, row in value.items())
         return replace(_table(name, enumerate(predictions, start=1)), outer="opencompass")

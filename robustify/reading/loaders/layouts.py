@@ -175,7 +175,7 @@ def _as_read(
 
 
 def _published_layout(table: rows.SourceTable) -> PublishedLayout | None:
-    """Return the layout that the file's reader named, or else the one that most rows have, or None."""
+    """Return the layout that the file's reader named or, otherwise, the layout of most rows, or None."""
     if table.layout:
         return next(layout for layout in layouts() if layout.name == table.layout)
     sample = table.rows[:_ROWS_LOOKED_AT]
@@ -262,7 +262,7 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
 
 
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
-    """Return the field whose text contains labelled options in a fifth of the rows or more, or "" if there is none or its
+    """Return the field whose text contains labelled options in at least a fifth of the rows, or "" if there is none or its
     name may be item text."""
     apart = usual_names(columns.names, NAMES["choices"]) or not _names_are_safe(table, columns.names)
     looked_at = [] if apart else table.rows[:_ROWS_LOOKED_AT]
@@ -342,7 +342,7 @@ def _names_are_safe(table: rows.SourceTable, names: Sequence[str]) -> bool:
 
 
 def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
-    """Return whether line 1 is a header: one of its names must stand above a column of short marks, such as key letters."""
+    """Return whether line 1 is a header, because one of its names is above a column of short marks, such as key letters."""
     counts = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
@@ -350,8 +350,8 @@ def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
 def _unread_notes(
     table: rows.SourceTable, facts: file_evidence.FileEvidence, columns: Columns | None
 ) -> Iterator[Notice]:
-    """Yield notes on what was not read: texts beside the choices, and fields. One note counts the items of a composed set
-    that have options that nobody reviewed."""
+    """Yield notes on parts that were not read: texts beside the choices, and fields. One note counts the items of a
+    composed set that have options that nobody reviewed."""
     for what, n in facts.unread.items():
         if what == option_columns.ONE_TEXT and 10 * n < len(facts.written):
             continue

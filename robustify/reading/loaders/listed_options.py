@@ -74,7 +74,7 @@ def read_choices(
 
 
 def _written_value(value: object) -> object:
-    """Return the JSON or Python list or object that a text holds, and any other value unchanged."""
+    """Return the list or object that a text contains in JSON or Python's form, and any other value unchanged."""
     written = literal(value) if isinstance(value, str) else None
     return written if isinstance(written, list | tuple | Mapping) else value
 
@@ -85,8 +85,8 @@ def form_of(value: object) -> "FormRule | None":
 
 
 def usual_form(cells: Iterable[rows.Cells], choices: str | Sequence[str] | None) -> "FormRule | None":
-    """Return the form in which most rows write the options of a column, or None if each option has its own. Options in
-    columns of their own may all be in brackets."""
+    """Return the form in which most rows write the options of a column, or None if each option has its own column. Options
+    in columns of their own may all be in brackets."""
     if choices is None or (isinstance(choices, str) and choices.startswith("=")):
         return None
     if not isinstance(choices, str):
@@ -227,8 +227,7 @@ def _is_labelled_list(value: object) -> bool:
 
 
 def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the labelled choices of a list without the unlabelled members around them, and notes on what was left out, or
-    None if the list has no labels."""
+    """Return the labelled choices of a list and notes on unlabelled members, which are left out, or None without labels."""
     if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
         for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
             inner = texts[above : len(texts) - below]

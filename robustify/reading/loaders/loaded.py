@@ -153,7 +153,7 @@ class Recognised:
 
 @dataclass(frozen=True, slots=True)
 class TaskDocument:
-    """Document of a harness's task, by which the rows of its logs are recognized, whatever their columns are called.
+    """Document of a harness's task, which identifies the rows of the task's logs, whatever their columns are called.
 
     It has the digest of its content, its number in the task, and its target, at the `line` of the set's rows."""
 
@@ -169,7 +169,7 @@ class TaskDocument:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Number and target, which recognize a document that was logged in another form."""
+        """Number and target of the document, which identify it in logs that have another form."""
         return self.number, self.target
 
 

@@ -138,7 +138,7 @@ def require_digest(name: str, digest: str, pinned: str | None) -> None:
 
 
 def _files_of(path: Path, split: str | None) -> tuple[list[Path], str | None]:
-    """Return the given file, or all parts of a folder's split, in order, and the name of a workbook's sheet, if any."""
+    """Return the given file, or the parts of a folder's split in order, and the name of a workbook's sheet, if any."""
     if not os.path.isdir(path):
         return [path], split
     splits: dict[str, list[Path]] = {}
@@ -321,8 +321,8 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Sequence[str]]:
-    """Return the names of the classes in each column of numbers that stand for classes (ClassLabel of the library
-    datasets), except for names that only count, such as A, B, and C."""
+    """Return the names of the classes in each column of class numbers (ClassLabel of the library datasets), except for
+    names that only count, such as A, B, and C."""
     with suppress(ValueError, KeyError, AttributeError, TypeError):
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
         classes = {
@@ -333,14 +333,14 @@ def _class_names(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Sequenc
 
 
 def _counting(names: Sequence[str]) -> bool:
-    """Return whether names are letters or numbers in their order, perhaps after the same word, as in `ending0`."""
+    """Return whether names are letters or numbers in order, perhaps after the same word, as in `ending0`."""
     begins = len(os.path.commonprefix([*names]))  # noqa: RUF071 (names, not paths)
     own = tuple(name[begins:].casefold() for name in names)
     return own in {series[: len(own)] for series in (LETTERS, *COUNTED)}
 
 
 def _in_words(cells: Cells, named: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of a row whose number stands for a class, with the name of the class."""
+    """Yield the columns of a row whose number is that of a class, with the name of the class."""
     for column, names in named.items():
         number = cells.get(column)
         if isinstance(number, int) and 0 <= number < len(names):

@@ -28,7 +28,7 @@ NO_OPTIONS = "the row has no options. Set rows without options, such as open que
 
 
 def right_count_error(n: int) -> ItemError:
-    """Return an error for an item with `n` right answers, of which robustify can ask only one."""
+    """Return an error for an item with `n` right answers. Robustify can ask only items with one."""
     several = f"several right answers ({n} are named)" if n else "no right answer"
     return ItemError(
         f"the item has {several}; expected one. Set such rows aside with --skip-bad, or keep one right answer.",
@@ -72,9 +72,9 @@ def _labels_of(names: tuple[str, ...]) -> tuple[str, ...]:
 def choices_of_columns(
     cells: rows.Cells, names: tuple[str, ...], key: str | None, in_brackets: bool = False
 ) -> Choices:
-    """Return the choices of a row with one in each column, or with the right one in the column `key`. With `in_brackets`, a
-    cell may be a list of one text. Raise `ItemError` if all are empty, one is no text, or the right column holds several
-    texts."""
+    """Return the choices of a row that has one choice per column. The column `key`, if given, has the right one. With
+    `in_brackets`, a cell may be a list of one text. Raise `ItemError` if all are empty, one is no text, or the right column
+    holds several texts."""
     values = cells_of_columns(cells, names)
     if not values:
         raise ItemError(f"the columns of the options are empty: {NO_OPTIONS}", code="no-options")
@@ -92,7 +92,7 @@ def choices_of_columns(
 
 
 def cells_of_columns(cells: rows.Cells, names: Sequence[str]) -> list[Any]:
-    """Return the cells of the columns with one option each, without the empty ones at the end."""
+    """Return the cells of the columns with one option each, without empty cells at the end."""
     values: list[Any] = [cells[name] if name in cells else rows.cell_or_none(cells, name) for name in names]
     while values and values[-1] in (None, ""):
         values.pop()
@@ -144,7 +144,7 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
 
 
 def _several_texts(name: str, value: object, alone: bool) -> tuple[list[object] | None, str]:
-    """Return the texts in a cell with several wrong options and their separator, or None if the cell holds one text."""
+    """Return the texts in a cell with several wrong options, and their separator, or None if the cell has one text."""
     if isinstance(value, list | tuple):
         return [*value], ""
     if isinstance(value, str) and (alone or name_key(name) in _SEVERAL_WRONG):
@@ -158,7 +158,7 @@ def _several_texts(name: str, value: object, alone: bool) -> tuple[list[object] 
 
 
 def pieces_of(cell: str) -> tuple[str, list[str]]:
-    """Return the first separator that cuts a text into several pieces, and the pieces, or "" and none."""
+    """Return the first separator that cuts a text into several pieces, and the pieces, or "" and no pieces."""
     if unreadable_list(cell):
         return "", []
     cuts = (

@@ -59,7 +59,7 @@ def template_columns(template: str) -> tuple[str, ...]:
 
 
 def columns_of_options(cells: rows.Cells) -> set[str]:
-    """Return the columns of a row with one of the most usual names for options, or with one option each."""
+    """Return a row's option columns: one with a usual name for options, or one column per option."""
     series = (column for labels in choice_columns(cells) for column in labels)
     return {*usual_names(cells, NAMES["choices"][:1]), *series}
 

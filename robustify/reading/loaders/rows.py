@@ -126,8 +126,8 @@ Members = Iterable[tuple[int, Cells | str]]
 
 
 class Streamed(HoldsText, Sequence[SourceRow]):
-    """Rows of a file that is read again at every pass, because in memory they would take several times the file's
-    size. `faults` are those of the first whole pass, and empty before. `n` is the number of rows, if it is known."""
+    """Rows of a file that is read again at every pass, because in memory they would take several times the size of the
+    file. `faults` are those of the first whole pass, and empty before. `n` is the number of rows, if it is known."""
 
     __slots__ = ("_members", "_n", "_read", "faults")
 
@@ -231,7 +231,7 @@ def fault_lines(name: str, faults: Sequence[Fault]) -> list[Notice]:
 
 
 def _remedy(name: str, reason: str) -> str:
-    """Return the command that converts a file with bytes that cannot be read, or "" for another fault."""
+    """Return the command that converts a file with unreadable bytes, or "" for another fault."""
     file = shlex.quote(name)
     if reason == NOT_UTF8:
         return (
@@ -274,7 +274,7 @@ def cell_value(cells: Cells, name: str) -> object:
 
 
 def cell_or_none(cells: Cells, name: str) -> object:
-    """Return the cell called `name` as `cell_value` does, or None if there is no such cell."""
+    """Return the cell called `name` like `cell_value`, or None if there is no such cell."""
     if name in cells:
         return cells[name]
     return None if (value := _lookup(cells, name)) is _MISSING else value
@@ -340,8 +340,8 @@ def stem_text(cells: Cells, name: str) -> str:
 
 
 def shown_text(value: object, what: str) -> str:
-    """Return a text, or the texts in a list of content. Of other content, such as an image, only the kind is named. Raise
-    `ItemError` if it is neither."""
+    """Return a text, or the joined texts of a content list. Of other content, such as an image, only the kind is named.
+    Raise `ItemError` if it is neither."""
     parts = [as_object(part) for part in value] if isinstance(value, list) else []
     if not parts or not all(isinstance(part.get("type"), str) for part in parts):
         return require_text(value, what)

@@ -42,7 +42,7 @@ _SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 
 
 def _has(cells: Cells, *names: str) -> bool:
-    """Return whether a record has values in these columns, and no columns of options beside them."""
+    """Return whether a record has values in these columns, and no columns of options."""
     return all(cells.get(name) is not None for name in names) and not columns_of_options(cells)
 
 
@@ -75,7 +75,7 @@ def preference_cells(cells: Cells) -> list[Cells]:
 
 
 def _lists_replies(value: object) -> bool:
-    """Return whether a cell is a list of replies, of which each is an option, and not of the turns of one conversation."""
+    """Return whether a cell is a list of replies, each of which is an option, instead of the turns of a conversation."""
     value = literal(value) if isinstance(value, str) else value
     return isinstance(value, list) and all(isinstance(reply, str) for reply in value)
 
@@ -95,7 +95,7 @@ def has_two_contexts(cells: Cells) -> bool:
 
 
 def cells_of_two_contexts(cells: Cells) -> list[Cells]:
-    """Join two contexts with one continuation to a sentence with a gap and two fillers."""
+    """Join two contexts with one continuation to a sentence that has a gap and two fillers."""
     contexts = text_list(cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
         raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2", code="context-count")
@@ -188,7 +188,7 @@ def _block(lines: Sequence[str]) -> rows.Cells | Notice:
 
 
 def _unlettered(line: str, letter: str) -> str:
-    """Remove the letter of an option, from its start or from where a translation moved it."""
+    """Remove the letter of an option, at its start or at the position to which a translation moved it."""
     front = _MARKER.match(line)
     if front and front[1].upper() == letter:
         return line[front.end() :].strip()

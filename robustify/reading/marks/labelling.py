@@ -78,7 +78,7 @@ def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def series_named(labels: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the series whose first marks the labels are, in order, or None if there is none."""
+    """Return the series that begins with these labels, in order, or None if there is none."""
     plain = tuple(map(as_mark, labels))
     return next((series for series in _EVERY if plain and series[: len(plain)] == plain), None)
 
@@ -229,7 +229,7 @@ _INLINE = re.compile(rf"(?:(?<=[\s|;,/])|^){_LISTED}")
 
 
 def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequence["re.Match[str]"]:
-    """Return the last marks in a text that are the first marks of a series, in order."""
+    """Return the last run of marks in a text that begins a series, in order."""
     plain = [as_mark(mark["mark"]) for mark in marks]
     for start in range(len(marks) - 2, -1, -1):
         for series in [wanted] if wanted else _EVERY:
@@ -267,7 +267,7 @@ def bare_mark(text: str) -> str | None:
 
 
 def series_of(cells: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the series that holds most of the marks among the cells of a file, or None if there are no marks. Digits are
+    """Return the series to which most of the marks among a file's cells belong, or None if there are no marks. Digits are
     no marks here, because the caller decides how they count."""
     split = [(cell, _split_punctuated(cell)) for cell in cells]
     counts = Counter(as_mark(pair[0]) if pair else bare_mark(cell) for cell, pair in split)

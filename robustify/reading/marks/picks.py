@@ -108,7 +108,7 @@ def read_pick(
 
 
 def runs_on(reply: str, options: Sequence[str]) -> bool:
-    """Return whether another question follows in a reply, certainly, or after an answer."""
+    """Return whether another question follows in a reply, either certainly, or after an answer."""
     if len(reply) < _SHORT:
         return False
     first, *others = reply_parts(split_reasoning(reply).text, options)
@@ -118,8 +118,8 @@ def runs_on(reply: str, options: Sequence[str]) -> bool:
 
 
 def _mark_position(mark: str, k: int, labels: Sequence[str] | None = None) -> int | NoPick | None:
-    """Return the position of a plain mark among `k` options, the reason why it is unclear, or None if it is no mark. Latin
-    letters come before other alphabets, and roman numbers last."""
+    """Return the position of a plain mark among `k` options, the reason why it is unclear, or None if it is not a mark.
+    Latin letters come before other alphabets, and roman numbers last."""
     plain = as_mark(mark)
     if labels is not None and plain in labels:
         position = labels.index(plain)
@@ -161,7 +161,7 @@ class _Reader(HoldsText):
         return self._own_answer(reply) if reply else NoPick("empty")
 
     def _own_answer(self, reply: str) -> Reading:
-        """Read the answer to the item, and not those to questions that the model made up after it. A reply may first repeat
+        """Read the answer to the item, without answers to questions that the model made up later. A reply may first repeat
         the question of the item."""
         if not {"\n", ":", "：", "<", "["} & set(reply):
             return self._answer(reply)
@@ -227,7 +227,7 @@ class _Reader(HoldsText):
         return _common_reading([reading for reading in (first, last) if reading is not None])
 
     def _claim(self, text: str) -> Reading | None:
-        """Read a text that should do nothing but name an option. Return None if it names none."""
+        """Read a text that should only name an option. Return None if it names none."""
         for core in shorter_texts(text):
             equal, mark = equal_options(core, self.options), _MARK.fullmatch(core)
             marked = self._position(mark["mark"]) if mark else None
@@ -283,7 +283,7 @@ class _Reader(HoldsText):
         return Picked(position, "explained") if isinstance(position, int) else position
 
     def _names_other(self, sentence: str, position: int | NoPick) -> bool:
-        """Return whether a sentence does nothing but name another option by its mark. Announced answers are read apart."""
+        """Return whether a sentence only names another option by its mark. Announced answers are read apart."""
         for core in () if announces(sentence) else shorter_texts(sentence):
             mark = _MARK.fullmatch(core)
             other = self._position(mark["mark"]) if mark and not mark["mark"].islower() else None

@@ -1,6 +1,6 @@
-"""Part of a reply that answers the question: without reasoning, without wrapping (JSON, a code fence, a list), and without
-questions that the model made up after its answer. In it, a model may correct itself (`No wait, B`), or deny options before
-it names one (`Not A. C`)."""
+"""Part of a reply that answers the question. It lacks reasoning, wrapping (JSON, a code fence, a list), and questions that
+the model made up after its answer. In it, a model may correct itself (`No wait, B`), or deny options before it names one
+(`Not A. C`)."""
 
 import ast
 import json
@@ -120,7 +120,7 @@ def unfenced(text: str) -> str:
 
 
 def quoted_members(text: str) -> tuple[str, ...] | None:
-    """Return the different texts of a list in Python's or JSON's form, such as `['B']`, or None if a text is no list."""
+    """Return the different texts of a list in Python's or JSON's form, such as `['B']`, or None if it is not a list."""
     if text in ("[]", "()", "{}"):
         return ()
     if text[:1] not in ("[", "(", "{") or not _LIST.fullmatch(text):
@@ -176,8 +176,8 @@ def _first_matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 
 def _unmarked_questions(reply: str, options: Sequence[str]) -> dict[int, bool]:
-    """Map the start of each paragraph after the first line that precedes other labelled options, or asks and announces an
-    answer, to whether it is certainly a question."""
+    """Map the start of each possible question (a paragraph after the first line, before other labelled options, or which
+    asks and announces an answer) to whether it is certainly a question."""
     lines = reply.split("\n", _MOST_LINES)[:_MOST_LINES]
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]
     is_certain: dict[int, bool] = {}
@@ -199,7 +199,7 @@ def _unmarked_questions(reply: str, options: Sequence[str]) -> dict[int, bool]:
 
 
 def lists_other_options(lines: Sequence[str], options: Sequence[str]) -> bool:
-    """Return whether the first lines with text are labelled as the first two options, but are not those of the item."""
+    """Return whether the first lines with text have the labels of the first two options, but not their texts."""
     labels = [label for line in lines if line.strip() for label in [_LABEL.match(line)]][:2]
     if len(labels) < 2 or labels[0] is None or labels[1] is None:
         return False
@@ -215,7 +215,7 @@ _PAIRS = [[*series[:2]] for series in (*SERIES, ("1", "2"))]
 
 
 def states_options(text: str, options: Sequence[str]) -> bool:
-    """Return whether a text contains all options of an item, whose texts are known."""
+    """Return whether a text contains all options of an item with known texts."""
     plain = unspaced(text).casefold()
     return any(options) and all(unspaced(option).casefold() in plain for option in options)
 
@@ -242,8 +242,8 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Correction(HoldsText):
-    """What follows a correction, up to the next one. `withdraws` is true if the words before it take an answer back, and
-    not if they may also introduce a remark (`Actually, ...`). It ends at `end` in the reply."""
+    """Text after a correction, up to the next correction. `withdraws` is true if the words before it take an answer back,
+    and not if they may also introduce a remark (`Actually, ...`). It ends at `end` in the reply."""
 
     text: str
     withdraws: bool
@@ -263,7 +263,7 @@ def corrections(reply: str) -> tuple[str, list[Correction]]:
 
 
 def doubted(text: str) -> str:
-    """Return what a text suggests with a doubt, such as `maybe B`, or ""."""
+    """Return the answer that a text suggests with a doubt, such as `maybe B`, or ""."""
     match = _DOUBT.fullmatch(text)
     return match["claim"] if match else ""
 
@@ -280,5 +280,5 @@ def after_denials(text: str) -> tuple[list[str], str] | None:
 
 
 def short_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that may do nothing but name an option."""
+    """Yield the sentences of a text that may only name an option."""
     return (sentence for sentence in _SENTENCE.split(text) if 0 < len(sentence) <= _SHORT)

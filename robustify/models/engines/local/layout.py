@@ -100,7 +100,7 @@ def lay_out(batch: Batch, shape: Shape) -> Layout:
 
 
 class _Nodes:
-    """Nodes of a batch: those of its trunk, its own, and padding nodes that see only themselves."""
+    """Nodes of a batch: those of its trunk, its own nodes, and padding nodes that see only themselves."""
 
     def __init__(self, batch: Batch, rows: int) -> None:
         n, self.trunk = len(batch.tokens), len(batch.trunk_ends)

@@ -117,9 +117,9 @@ class Head:
         self._tile = _TILE.get(device.type, _LARGE_TILE)
 
     def logprobs(self, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Return the log-probability of each of `tokens` after the hidden state that `rows` selects for it. It is float64
-        (m,), `tokens` and `rows` are (m,), and `hidden` is (n, width). Logits are float32, and the sum over the vocabulary
-        is accumulated tile by tile."""
+        """Return the log-probability of each of `tokens` after the hidden state that `rows` selects for the token. It is
+        float64 (m,), `tokens` and `rows` are (m,), and `hidden` is (n, width). Logits are float32, and the sum over the
+        vocabulary is accumulated tile by tile."""
         token_logits = torch.empty(len(tokens), dtype=torch.float32, device=hidden.device)
         total = torch.full((len(hidden),), float("-inf"), device=hidden.device)
         start = 0

@@ -1,4 +1,4 @@
-"""Vectors of many texts from a process of its own, so that what torch and the encoder take is free before judging.
+"""Vectors of many texts from a separate process, so that the memory of torch and the encoder is free before judging.
 
 That process is this module. It reads one JSON object, writes the number of texts of each batch that is done, and at the
 end an empty line and the vectors. Texts pass through a pipe, never through a file.

@@ -233,7 +233,7 @@ class Client:
 
 
 def refusal_of(name: str, status: int, body: object) -> ModelError:
-    """Return the error for an HTTP status that a retry would not change, as a `Refusal` if it may depend on the request."""
+    """Return the error for an HTTP status that a retry would not change: a `Refusal` if it may depend on the request."""
     # Only the start is read, because a prompt may follow.
     fields = ("code", "type", "message", "detail")
     values = [body.get(field, "") for field in fields] if isinstance(body, dict) else [body]
@@ -252,7 +252,7 @@ def refusal_of(name: str, status: int, body: object) -> ModelError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds that the headers of a reply ask to wait, or 0 if they do not."""
+    """Return the seconds that a reply's headers ask to wait, or 0 if they do not."""
     text = headers.get("retry-after", "")
     try:
         return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(text)

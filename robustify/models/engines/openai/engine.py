@@ -132,8 +132,8 @@ class OpenAIServer(Servers):
         return cache, cache.known(keys)
 
     def _identify(self) -> None:
-        """Ask chat servers the questions with many answers, whose replies identify the model. Raise `ModelError` if those
-        of several servers differ."""
+        """Ask chat servers the questions with many answers. The replies identify the model. Raise `ModelError` if those of
+        several servers differ."""
         (_, first), *others = self.each(lambda server: (server, server.session.tastes))
         for other, tastes in others:
             if not are_alike(first, tastes, ENDED):

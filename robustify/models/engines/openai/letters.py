@@ -55,7 +55,7 @@ class ByChat:
         seed: int | None = None,
         system: str = "",
     ) -> Json:
-        """Ask once for `n` letters, and return the server's reply, which may have fewer. Raise what `ask` does."""
+        """Ask once for `n` letters, and return the server's reply, which may have fewer letters. Raise what `ask` does."""
         fields = dict[str, Any]()
         if self.structured:
             schema = {
@@ -119,8 +119,8 @@ def letter_of(continuation: str) -> str | None:
 
 
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
-    """Return the letter that a reply names, or None if it names none of `letters`. A reply that was cut must consist of the
-    letter, because it may be thoughts whose tags are missing."""
+    """Return the letter that a reply names, or None if the letter is not one of `letters`. A reply that was cut must
+    consist of the letter, because it may be thoughts whose tags are missing."""
     pick = read_pick(reply, ("",) * len(letters), letters)
     if not isinstance(pick, Picked):
         return None

@@ -69,9 +69,9 @@ Ask = Callable[[Question, int, int | None], Heard]
 
 
 class Session:
-    """Probes of one server during one session, which also say how to ask it: with `single`, one reply at a time, and with
-    `seeded`, each with its own seed. `tastes` are the letters of its replies to the questions with many answers. Without
-    `chat`, letters come from log-probabilities. The methods raise the errors of the client, and the probes `ProbeError`."""
+    """Probes of one server in one session. They also find out how to ask it: one reply at a time (`single`), or with a seed
+    for each reply (`seeded`). `tastes` are the letters of its replies to the questions with many answers. Without `chat`,
+    letters come from log-probabilities. The methods raise the errors of the client, and the probes `ProbeError`."""
 
     def __init__(self, client: Client, ask: Ask, *, chat: bool) -> None:
         self.client, self.chat, self.longest = client, chat, ""
@@ -84,7 +84,7 @@ class Session:
         self._counts: dict[str, tuple[int, float]] = {}
 
     def ask(self, question: Question, n: int = N, seed: int | None = None) -> tuple[str | None, ...]:
-        """Return the letters of the replies, or none if the server refuses the question, or was asked enough."""
+        """Return the letters of the replies, or none if the server refuses the question or was asked enough."""
         if self.budget < 1:
             return ()
         self.budget -= 1
@@ -101,18 +101,18 @@ class Session:
 
     @property
     def drops_system(self) -> bool:
-        """Whether the server's own counts say that a system prompt is left out, as some chat templates do. It changes no
-        prompt of ours, which have none."""
+        """Whether the server's own token counts show that it leaves out a system prompt, as some chat templates do. It
+        changes no prompt of ours, which have none."""
         (system, density), (short, _) = (self._counts.get(kind, (0, 1.0)) for kind in ("system", "short"))
         return 0 < system < short and density < _PLAIN
 
     def doubt(self) -> None:
-        """Add as many requests to the budget, once, to find out whether the server or its model failed."""
+        """Add the first budget again, once, to find out whether the server or its model failed."""
         self.budget += 0 if self._doubted else model_settings.PROBES
         self._doubted = True
 
     def follow(self, kind: str, n: int) -> list[bool]:
-        """Ask questions of a kind until there were `n`, and return for each whether the reply is the word that it names."""
+        """Ask questions of a kind until there were `n`. Return whether each reply is the word that the question names."""
         trials = self.trials.setdefault(kind, [])
         while len(trials) < n and (letters := self.ask(question := self._recalling(kind, len(trials)))):
             # The most common letter, because a model that draws its replies may miss the word in some of them.
@@ -165,8 +165,8 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Questions about a word that the prompt names at a certain place (`kind`), `n` of them. Those of `controls` name it in
-    the question."""
+    """Questions (`n` of them) about a word that the prompt names at a certain place (`kind`). Those of `controls` name it
+    in the question."""
 
     code: str
     kind: str
@@ -219,7 +219,7 @@ def likelihood_ratio(trials: Sequence[bool], control: Sequence[bool]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Text that the server adds to prompts, by its own count of tokens, and that keeps the model from what it is asked."""
+    """Text that the server adds to prompts (by its own count of tokens), and that keeps the model from its task."""
 
     code: str = "added-text"
 
@@ -295,7 +295,7 @@ class DrawnReplies:
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Questions with many answers, once more at the end: the replies must have the same distribution."""
+    """Questions with many answers, which are asked again at the end. The replies must have the same distribution."""
 
     code: str = "changed-weights"
 
@@ -316,8 +316,8 @@ def _as_texts(replies: Sequence[Sequence[str | None]]) -> tuple[str, ...]:
 
 
 def are_alike(first: Sequence[str], second: Sequence[str], level: float) -> bool:
-    """Return whether two sets of replies, one text of letters per question, can come from one model: a permutation test of
-    the sum of the absolute differences of their shares, at this level."""
+    """Return whether two sets of replies (one text of letters per question) can come from one model, by a permutation test
+    of the sum of the absolute differences of their shares, at this level."""
     rng, n_drawn = np.random.default_rng(0), 20_000
     statistic, drawn = 0.0, np.zeros(n_drawn)
     for a, b in zip(first, second, strict=False):

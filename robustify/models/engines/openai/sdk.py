@@ -1,10 +1,10 @@
-"""The openai SDK without what it reads from the environment."""
+"""The openai SDK without settings that it reads from the environment."""
 
 import openai
 
 
 class OpenAI(openai.OpenAI):  # type: ignore[misc]
-    """Client that sends no headers from the environment, because they may be meant for another server, or be no headers."""
+    """Client that sends no headers from the environment, because they may be invalid, or meant for another server."""
 
     @property
     def default_headers(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Servers of one model: the least busy one gets the next request, and one that is lost is set aside.
+"""Servers of one model: the least busy server gets the next request, and lost servers are set aside.
 
 All must have the same model. What a server answered counts only if a later probe of it finds that model, so other servers
 repeat what a lost one answered since its last probe.
@@ -72,7 +72,7 @@ class Server:
         return session
 
     def probe(self, probes: Sequence[Probe], longest: str) -> None:
-        """Ask probes, with as many words as the prompt `longest` has. Raise `ProbeError` if the server fails one. A server
+        """Ask probes that have as many words as the prompt `longest`. Raise `ProbeError` if the server fails one. A server
         that spells prompts needs none."""
         if self.capabilities.form is None:
             self.session.longest = longest
@@ -123,7 +123,7 @@ class Server:
         )
 
     def write(self, prompt: str, max_tokens: int) -> Reply | None:
-        """Return the reply to a prompt: an empty one if a filter blocks the prompt, and None if the prompt is too long."""
+        """Return the reply to a prompt, an empty one if a filter blocks the prompt, or None if the prompt is too long."""
         path, length = self.writing
         try:
             reply = self._send(prompt, max_tokens, path, length)
