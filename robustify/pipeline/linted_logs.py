@@ -25,8 +25,7 @@ _BLIND = ("choices_only:", "choices_only_text:")
 
 
 def may_be_log(path: Path) -> bool:
-    """Return whether the start of a file has a word typical of logs. Only such a file is worth loading the readers of
-    logs."""
+    """Return whether the start of a file has a typical word of logs. Only then are the readers of logs loaded."""
     if not path.is_file():
         return False
     if path.suffix.lower() in _BINARY:

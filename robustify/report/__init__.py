@@ -108,7 +108,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a picture: its label, the longer bar, the shorter one on it, and the text at its end. `own` is bold."""
+    """Row of a picture: its label, the longer bar, the shorter bar on it, and the text at its end. `own` is bold."""
 
     label: str
     outer: float

@@ -1,4 +1,4 @@
-"""Verdict on a benchmark, and what to do about it: the rules that decide when each text of `messages.yaml` applies."""
+"""Verdict on a benchmark and advice: the rules that decide when each text of `messages.yaml` applies."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,7 @@ class Grounds:
 
     @property
     def whole(self) -> str:
-        """Total from which items were flagged, in words: `of 360 items` or `of the 143 items judged`."""
+        """Total of which some items were flagged, in words: `of 360 items` or `of the 143 items judged`."""
         if self.judged is None or self.judged == self.of:
             return "items" if not self.of else f"of {counted(self.of, 'item')}"
         return f"of the {counted(self.judged, 'item')} judged"
@@ -94,7 +94,7 @@ class Grounds:
 
     @property
     def read(self) -> float:
-        """Share of the keys that the reader finds beyond chance, or 0 if it is not significant."""
+        """Share of the keys that the reader finds beyond chance, or 0 if this share is not significant."""
         score = self.reader
         if score is None or score.value is None or score.chance is None or not score.significant:
             return 0.0
@@ -102,7 +102,7 @@ class Grounds:
 
 
 def grounds(s: Summary) -> Grounds:
-    """Derive from a summary the values that decide its verdict and its advice."""
+    """Return the values of a summary that decide its verdict and its advice."""
     off, read, false = s.benchmark.key_spread.off, READER.read(s).get(SET, Measured()).all, by_chance(s)
     # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
     return Grounds(
@@ -223,7 +223,7 @@ class Recommendation:
 
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
-    """Return the advice for a run, first about the whole set, then ordered by the points that it can gain."""
+    """Return the advice for a run: first about the whole set, then in the order of the points that it can gain."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     advice = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
     return tuple(sorted(advice, key=lambda line: (line.code not in FIRST, -line.points))[:MOST])
@@ -241,7 +241,7 @@ def _if(condition: object, **words: Any) -> Sequence[Words]:
 
 
 def _gain(s: Summary, n: float) -> float:
-    """Return the most that a reader's accuracy without the question can fall if `n` flagged items are mended."""
+    """Return the largest possible fall of a reader's accuracy without the question if `n` flagged items are mended."""
     false = (by_chance(s) or Quantity()).value or 0.0
     return n * (1 - false) * (1 - (s.benchmark.chance_accuracy or 0.0)) / max(1, s.splits.all)
 
@@ -273,15 +273,15 @@ def _whole_cue(s: Summary) -> Cue | None:
 
 
 def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
-    """Return the commonest cues that an edit can remove, and how many flagged items each of them has. An item counts
-    under its first cue."""
+    """Return the commonest cues that an edit can remove, with their numbers of flagged items. An item counts under its
+    first cue."""
     mends, cues = cue_words("advice"), s.evidence.cues if s.evidence else {}
     sizes = sorted(((in_items(q), c) for c, q in cues.items() if c in mends), key=lambda size: -size[0])
     return [size for size in sizes[:MOST_CUES] if size[0]]
 
 
 def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the advice on the commonest cues, except the cue of the whole set, which has its own line."""
+    """Return the advice on the commonest cues, except the cue of the whole set, which has its own advice."""
     mends, whole_cue = cue_words("advice"), _whole_cue(s)
     return [
         {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}", "cue": cue,
@@ -291,7 +291,7 @@ def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the advice on the flagged items with other cues, which names the first word or trait of each of these cues."""
+    """Return the advice on flagged items with other cues, which names the first word or trait of each cue."""
     first = [cue for _, cue in _first_cues(s)]
     n = (g.flagged or 0) - sum(size for size, _ in _first_cues(s))
     others = f"&cue=-{','.join(first)}" if first else ""
@@ -305,14 +305,14 @@ def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def flagged_sum(s: Summary, g: Grounds) -> str:
-    """Describe the number of flagged items as a sum over their cues, less those flagged by chance."""
+    """Describe the number of flagged items as a sum over their cues, minus those flagged by chance."""
     parts = [(n, cue_words("label")[cue]) for n, cue in _first_cues(s)]
     n_others = (g.flagged or 0) - sum(n for n, _ in parts)
     return finding("sum", s, g=g, parts=[*parts, *([(n_others, "other cues or none")] if n_others else [])])
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Say what an audit of the kept items can detect, and how many more items it needs, up to the size of the set."""
+    """Describe what an audit of the kept items can detect, and how many more items it needs, up to the set's size."""
     audit = s.residual
     if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()

@@ -83,7 +83,7 @@ def _rounded(values: Floats) -> list[Any]:
 def with_item(
     row: Row, item: Item, reason: str, alike: Sequence[str], cloze_excluded: Mapping[str, str]
 ) -> Row:
-    """Add the text of an item and the suggested edits to its row of evidence."""
+    """Add the text of an item and the suggested edits to the item's row of evidence."""
     excluded = cloze_excluded.get(item.id)
     row = row | {
         "key": item.key, "topic": item.topic, "reason": reason, "alike": [name for name in alike if name != item.id],
@@ -179,13 +179,13 @@ _MOST_WORDS, _LONGEST_WORD = 3, 40
 
 
 def cue_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse] = ()) -> str:
-    """Say, without a full stop, how a cue shows in an item's options. `uses` are words that favour the picked one."""
+    """Describe, without a full stop, how a cue shows in an item's options. `uses` are words that favour the picked one."""
     return _fix_and_sentence(code, item, pick, uses)[1]
 
 
 def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse]) -> tuple[str, str]:
-    """Return what to do about a cue, and how it shows. If the options do not show it, return what `lint` says of the
-    option that was picked."""
+    """Return the edit that removes a cue, and a sentence on how the cue shows. If the options do not show it, return what
+    `lint` says of the option that was picked."""
     choices = [trait if code == "outer_space" else trait.strip() for trait in item.choices]
     picked, options = choices[pick], [*choices[:pick], *choices[pick + 1 :]]
     subject, fixes = "the key" if pick == item.key else "the option picked", cue_words("advice")
@@ -244,7 +244,7 @@ def _use(use: WordUse) -> str:
 
 
 def mends(row: Mapping[str, Any], item: Item, *, cloze: bool) -> tuple[str, ...]:
-    """Return suggested edits that should stop an item from giving its key away.
+    """Return suggested edits that should keep an item from giving its key away.
 
     `row` has its verdict with the reason, its pick, and the cues and words of the pick, the strongest first. `cloze` is
     true if the item can be asked without its options.

@@ -1,4 +1,4 @@
-"""Formatting of numbers, names, cells, and tables of all pages, such as 31.8 % (n = 360, 27.2 to 36.8).
+"""Formats of numbers, names, cells, and tables on all pages, such as 31.8 % (n = 360, 27.2 to 36.8).
 
 Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
 """
@@ -92,7 +92,7 @@ def ordinal(position: int) -> str:
 
 
 def between(ends: Ends, scale: float = 100.0, places: int = 1) -> str:
-    """Format an interval: `27.2 to 36.8`, or "" if both ends are shown as the same number."""
+    """Format an interval, as in `27.2 to 36.8`, or return "" if both ends look the same."""
     low, high = (signed(scale * end, places) for end in ends)
     return "" if low == high else f"{low} to {high}"
 
@@ -236,7 +236,7 @@ def value_table(caption: str, *values: tuple[str, Shown]) -> Table:
 
 
 def text_table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[object]], names: int = 1) -> Table:
-    """Return a table of strings and ready-made cells. Its first `names` columns name the row."""
+    """Return a table of strings and cells. Its first `names` columns name the row."""
     cells = (tuple(x if isinstance(x, Cell) else text(str(x)) for x in row) for row in rows)
     return Table(caption, tuple(heads), tuple(cells), names)
 
@@ -293,7 +293,7 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
 
 
 def _notes(q: Quantity) -> Iterator[str]:
-    """Yield the further parts of a cell's title: p-value, chance, detectable difference, and ties."""
+    """Yield the other parts of a cell's title: p-value, chance, detectable difference, and ties."""
     holm = q.p_holm if isinstance(q, Score | Gain) else None
     if holm is not None:
         yield f"{p_value(holm)} by Holm"

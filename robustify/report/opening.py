@@ -71,7 +71,7 @@ def opening(
 
 
 def reader_line(s: Summary) -> str:
-    """Return the sentence on the reader that sees no question, or an empty string without one."""
+    """Return the sentence on the reader that sees no question, or "" if there is no reader."""
     read = grounds(s).reader
     return finding("reader", read, worth=options_worth(read), rest=False)
 
@@ -151,7 +151,7 @@ def mend_command(manifest: Mapping[str, Any], typed: Sources | None = None) -> s
 
 
 def _near(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a source whose paths leave out the working directory if they are below it."""
+    """Return a source whose paths are relative to the working directory if they are below it."""
 
     def near(path: str) -> str:
         folder = Path.cwd()

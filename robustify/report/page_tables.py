@@ -196,7 +196,7 @@ Bar = tuple[str, Quantity, float]
 
 
 def charted(quotes: Sequence[Quote]) -> list[tuple[str, list[Bar]]]:
-    """Return the bars of up to four models: the number to quote, or else the score, and what looks brought."""
+    """Return the bars of up to four models: the number to quote (or otherwise the score), and the points by looks."""
     charts: list[tuple[str, list[Bar]]] = []
     for quote in quotes[:MOST_CHARTED]:
         claimed = quote.number is not None and quote.number.kind == "score less looks"

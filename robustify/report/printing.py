@@ -153,7 +153,7 @@ def standing(summary: Summary) -> str:
 
 
 def state_sentence(summary: Summary) -> str:
-    """Return the state of a run as a sentence, with its first reason if it has one."""
+    """Return the state of a run as a sentence, with its first reason, if any."""
     first = sentence(summary.reasons[0]) if summary.reasons else ""
     usual = catalogue()["states"][summary.residual.state if summary.residual else summary.state]
     return finding("state", summary, first=first, usual=usual) or f"{usual}."
@@ -173,7 +173,7 @@ def label(measure: str) -> str:
 
 
 def cue_words(which: str) -> dict[str, str]:
-    """Map the code of each cue to one field of its catalogue entry, such as `label`, if it has this field."""
+    """Map the code of each cue to one field of its catalogue entry, such as `label`, if the entry has this field."""
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
 
 
@@ -206,7 +206,7 @@ def _by(auditor: str, kind: str, value: float, n: int) -> str:
 
 
 def in_items(share: Quantity | None) -> int:
-    """Convert a share to a number of items, which is 0 if the share was not measured."""
+    """Convert a share to a number of items, or to 0 if the share was not measured."""
     return round((share.value or 0.0) * (share.n or 0)) if share is not None else 0
 
 

@@ -101,14 +101,14 @@ def logs_in(log: LogPath) -> list[LogPath]:
 
 
 def latest(logs: Sequence[LogPath]) -> list[LogPath]:
-    """Return the logs without those of lm-eval of which the same folder has a later one of the same task."""
+    """Return the logs without those of lm-eval for which the same folder has a later log of the same task."""
     # The names end in the date, so a later log of a task comes last.
     last = {lm_eval_logs.dateless_path(log.path): log for log in logs}
     return [log for log in logs if last[lm_eval_logs.dateless_path(log.path)] is log]
 
 
 def unused_in(folder: LogPath, used: Sequence[LogPath]) -> list[Path]:
-    """Return the files below a folder that are not used, except for those that are read beside logs."""
+    """Return the unused files below a folder, except those that are read beside logs."""
     paths = {log.path for log in used}
     return [path for path in _files_in(folder) if path not in paths and not path.match(_BESIDE)]
 

@@ -185,7 +185,7 @@ def _other_key(logged: LoggedItem, item: Item) -> bool:
 
 
 def _reply_notes(rows: Sequence[MatchedRow], answers: Answers) -> Iterator[Notice]:
-    """Yield notes about scores, and about models with fewer items, several templates, or unreadable answers."""
+    """Yield notes on scores, and on models with fewer items, several templates, or unreadable answers."""
     for file in sorted({log.file for log, reply, _ in rows if reply.unconditioned and reply.view == "cloze"}):
         note = f"{file}: scores without context were used as choices_only_text ({UNCONDITIONED})"
         yield Notice(note, code="unconditioned-scores")
@@ -239,13 +239,13 @@ def rotation_groups(names: Sequence[str]) -> dict[str, str]:
 
 
 def _rotation_notes(n: int, n_questions: int) -> list[Notice]:
-    """Return a note that items repeat questions, as in rotated copies, so that they are no independent items."""
+    """Return a note that items repeat questions, as in rotated copies, and are therefore not independent."""
     note = f"{n} items repeat {n_questions} questions with the same options, in any order, so they are not independent"
     return [Notice(note, code="repeated-questions")] * bool(n)
 
 
 def _repeated(items: Sequence[Item]) -> tuple[int, int]:
-    """Return how many items share their question and options with others, and the number of these questions."""
+    """Return the number of items that share their question and options with others, and the number of these questions."""
     sizes = Counter((unspaced(i.stem), tuple(sorted(map(unspaced, i.choices)))) for i in items)
     again = [size for size in sizes.values() if size > 1]
     return sum(again), len(again)

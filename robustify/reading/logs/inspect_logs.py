@@ -95,7 +95,7 @@ def _exchange(
     right: bool | None,
     contradicts: bool,
 ) -> Exchange:
-    """Return what was asked and replied in a sample."""
+    """Return the request and the reply of a sample."""
     return Exchange(
         contexts=(_prompt(cells),),
         continuations=("",),
@@ -154,7 +154,7 @@ def _tree(file: log.LogFile) -> Mapping[str, Any]:
 
 
 def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
-    """Return the samples with their attachments, in the order of their data set, not of their completion."""
+    """Return the samples with their attachments, in the order of their data set instead of their completion."""
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
     position = {str(name): index for index, name in enumerate(ids)}
     samples = [sample for sample in _list(tree.get("samples")) if isinstance(sample, Mapping)]

@@ -60,8 +60,8 @@ UNNAMED = Notice(
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
-    """Task, model, number of rows, and text before each choice of an lm-eval run, as far as they are known. If
-    `from_prompts` is true, the questions were read from the prompts."""
+    """Task, model, number of rows, and text before each choice of an lm-eval run, if they are known. If `from_prompts` is
+    true, the questions were read from the prompts."""
 
     task: log.Name
     model: log.Name = log.NOTHING
@@ -169,7 +169,7 @@ def _exchanges(
     prompts: Mapping[int, Prompt | None],
     contradicting: Collection[int],
 ) -> dict[tuple[int, log.Name], Exchange]:
-    """Return what was asked and replied in each row."""
+    """Return the request and the reply of each row."""
     return {
         (row.line, reply.model): Exchange(
             prompt.contexts if (prompt := prompts[row.line]) else (),
@@ -185,8 +185,8 @@ def _exchanges(
 
 @dataclass(frozen=True, slots=True)
 class _ReplyReading:
-    """Rules for reading the replies of a log: the delimiter before each choice, what rows without prompts scored, and the
-    lines whose replies run on into another question."""
+    """Rules for reading the replies of a log: the delimiter before each choice, the scored texts of rows without prompts,
+    and the lines whose replies run on into another question."""
 
     make: Callable[..., log.LogReply]
     delimiter: str
@@ -354,7 +354,7 @@ def find_run(path: Path) -> LmEvalRun:
 
 
 def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any]:
-    """Read the results file with this date, or else the only one with the task. Return {} if there is neither."""
+    """Read the results file with this date or, otherwise, the only one with the task. Return {} if there is neither."""
     same = folder / f"results_{date}.json"
     paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
     trees = [tree for path in paths if task in as_object((tree := _tree(path)).get("results"))]

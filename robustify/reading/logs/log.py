@@ -233,7 +233,7 @@ ItemsOfLog = tuple[dict[int, LoggedItem], list[Fault], list[Notice]]
 
 
 class ItemsInRows(Protocol):
-    """Function that returns the items of rows by their documents, or None if none of them is known."""
+    """Function that returns the items of rows by their documents, or None if no item is known."""
 
     def __call__(self, rows: Sequence[SourceRow], names: Mapping[int, Name], /) -> ItemsOfLog | None:
         """Return the items by line, faults, and notes."""
@@ -273,8 +273,8 @@ class LogFile(HoldsText):
 
 @dataclass(frozen=True, slots=True)
 class LogReader:
-    """Reader of one log format, which `recognizes` a file by its content. `read` raises `UsageError` if an option
-    contradicts the log, and `DataError` if the log is damaged."""
+    """Reader of one log format. It `recognizes` a file by its content. `read` raises `UsageError` if an option contradicts
+    the log, and `DataError` if the log is damaged."""
 
     kind: str
     recognizes: Callable[[LogFile], bool]
@@ -313,7 +313,7 @@ def topic_notes(cells: Iterable[str], topics: Mapping[str, Name]) -> list[Notice
 
 
 def model_name(*candidates: str) -> Name:
-    """Return the first of these texts that can name a model, or else a name made from the last of them."""
+    """Return the first of these texts that can name a model, or otherwise a name made from the last text."""
     names = map(as_name, map(plain_model, candidates[:-1]))
     return next(filter(None, names), None) or path_name(plain_model(candidates[-1]))
 

@@ -37,7 +37,7 @@ class Naming:
         return cls("letter" if marks * 2 > len(texts) else "text", first, letters or series_of(texts))
 
     def answer(self, cell: object, k: int, choices: Sequence[str]) -> dict[str, Any]:
-        """Return the `pick` that a cell names among `k` choices, or the `reason` why it names none."""
+        """Return the `pick` that a cell names among `k` choices, or the `reason` why the cell names no choice."""
         reading: Picked | NoPick
         first, cell = self.first or 0, only_member(cell)
         number = None if self.first is None else whole_number(cell)
@@ -94,7 +94,7 @@ def decide_naming(
 
 
 def only_member(cell: object) -> object:
-    """Return the only member of a list such as `["B"]`, also if it is written as text. Any other value is unchanged."""
+    """Return the only member of a list such as `["B"]`, even if it is written as text. Any other value is unchanged."""
     if isinstance(cell, list):
         return cell[0] if len({*map(str, cell)}) == 1 else cell
     members = quoted_members(cell.strip()) if isinstance(cell, str) else None

@@ -30,7 +30,7 @@ BEST_SCORE = "="
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Columns of a table, and the first records, in which nested members are looked up."""
+    """Columns of a table, and its first records, in which nested members are looked up."""
 
     file: str
     columns: tuple[str, ...]
@@ -50,8 +50,8 @@ class Profile:
         return f"found {len(self.columns)} columns (names not shown, because they may be item text)"
 
     def matching(self, mapped: str) -> list[tuple[str, str]]:
-        """Return a (label, column) pair for each column that a mapping names, also as a member (`score.pick`). The label is
-        the text of `*`, or the column."""
+        """Return a (label, column) pair for each column that a mapping names. A column may be a member (`score.pick`). The
+        label is the text of `*`, or the column."""
         patterns = [re.escape(column).replace(r"\*", "(.+)") for column in mapped.split(",")]
         columns = [*self.columns, *(column for column in mapped.split(",") if self._is_nested(column))]
         matched = (
@@ -75,7 +75,7 @@ class Decisions:
     because: dict[str, str] = field(default_factory=dict)
 
     def free(self) -> list[str]:
-        """Return the columns that hold no part yet, nor a member that is a part."""
+        """Return the columns that hold no part yet, and no member that is a part."""
         columns = self.profile.columns
         taken = {
             name if name in columns else name.partition(".")[0]
@@ -129,7 +129,7 @@ RULES: tuple[PartRule[Decisions], ...] = (
 
 
 class Foreign(NamedTuple):
-    """Files of another tool that cannot be read as they are, by members of all rows, and what to do instead."""
+    """Files of another `tool` that cannot be read as they are: `members` that all rows have, and what to do (`mend`)."""
 
     tool: str
     members: frozenset[str]
@@ -174,7 +174,7 @@ def decide(profile: Profile, mapped: Mapping[str, str]) -> Decisions:
 
 
 def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
-    """Raise `DataError` with the only `--map` that a table lacks. Models may be named apart (`has_models`), and keys of
+    """Raise `DataError` with the only missing `--map` of a table. Models may be named apart (`has_models`), and keys of
     `keyed` ones are in another file."""
     profile, parts = decided.profile, decided.parts
     lacking = [

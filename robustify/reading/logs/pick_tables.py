@@ -135,7 +135,7 @@ def has_all_parts(file: log.LogFile) -> bool:
 def _encoding(
     file: str, picks: Sequence[PickCells], columns: PickColumns, options: log.LogOptions
 ) -> tuple[_Encoding, list[Notice]]:
-    """Decide by whole columns how a table is written. Return the assumptions as notes, too."""
+    """Decide from whole columns how a table is written. Return the assumptions as notes, too."""
     views, view_notes = _views(file, picks, columns, options)
     keys = [pick.parts.get("key") for pick in picks if "key" in pick.parts]
     by_key, by_pick = decide_naming(
@@ -159,7 +159,7 @@ def _encoding(
 
 
 class _Counting(NamedTuple):
-    """What tells how many choices the items of a table have. Keys of `keyed` tables are in another file."""
+    """Clues to the number of choices of a table's items. Keys of `keyed` tables are in another file."""
 
     file: str
     picks: Sequence[PickCells]
@@ -175,8 +175,8 @@ class _Counting(NamedTuple):
 
 
 class NumberRule(NamedTuple):
-    """One way to find the number of choices of all items, or 0 if each row tells its own, with notes. `find` returns None
-    if the rule does not apply."""
+    """Rule that finds the number of choices of all items (0 if each row states its own), with notes. `find` returns None if
+    the rule does not apply."""
 
     name: str
     reason: str
@@ -195,7 +195,7 @@ def _by_rows(case: _Counting) -> tuple[int, list[Notice]] | None:
 
 
 def _largest_key(case: _Counting) -> tuple[int, list[Notice]]:
-    """Return the number of choices up to which keys go, and a note. Raise `DataError` if a pick goes further."""
+    """Return the number of choices that the largest key implies, and a note. Raise `DataError` if a pick goes further."""
     k, furthest = (
         max(
             (
@@ -316,14 +316,14 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
 
 
 def _contradicts(right: bool | None, item: log.LoggedItem, pick: int | None, logs: tuple[float, ...]) -> bool:
-    """Return whether the column of scores contradicts the key and the pick, or without a pick the best score."""
+    """Return whether the column of scores contradicts the key and the pick (or, without a pick, the best score)."""
     if pick is None:
         return log.score_contradicts(right, item.key, [logs])
     return log.pick_contradicts(right, item, pick, plain=True)
 
 
 def _exchange(cells: PickCells, reply: log.LogReply) -> Exchange:
-    """Return what a row says about the reply of a model. A table has no prompts."""
+    """Return the content of a row about the reply of a model. A table has no prompts."""
     pick, right = cells.parts.get("pick"), log.scored_right(cells.parts.get("correct"))
     text = pick if isinstance(pick, str) else ""
     right = None if runs_on(text, reply.item.choices) else right

@@ -1,5 +1,5 @@
-"""What the prompts of a log show: the question, the passage, the options, and how many of them. This alone decides the view
-in which the items of a log were asked. What cannot be seen is said."""
+"""Parts of items that the prompts of a log show: the question, the passage, the options, and the number of options. This
+alone decides the view in which the items of a log were asked. What cannot be seen is said."""
 
 import json
 import re
@@ -29,8 +29,8 @@ BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 
 @dataclass(frozen=True, repr=False)
 class Prompt(HoldsText):
-    """Prompts of one item: a context and a continuation per choice, or one context and the continuation "" if the model
-    wrote a reply."""
+    """Prompts of one item: a context and a continuation per choice or, if the model wrote a reply, one context and the
+    continuation ""."""
 
     item: LoggedItem
     contexts: tuple[str, ...]
@@ -119,7 +119,7 @@ class Presentation:
 
 @dataclass(frozen=True, slots=True)
 class PromptEvidence:
-    """What the inspected prompts of a log show. `n` is their number, and `n_asking` of them show the part that the
+    """Parts that the inspected prompts of a log show. `n` is their number, and `n_asking` of them show the part that the
     choices-only views hide. `by_text` is true if the texts of options were scored, and not letters."""
 
     options: LogOptions
@@ -237,7 +237,7 @@ def decide_presentation(
 
 
 def _usual_labels(parts: Sequence[ShownParts]) -> tuple[str, ...] | None:
-    """Return the series of labels that most prompts show, or None if these are Latin letters or nothing."""
+    """Return the series of labels that most prompts show, or None if these are Latin letters or there are none."""
     every = (series_named(part.labels) for part in parts)
     series = Counter(labels for labels in every if labels not in (None, LETTERS))
     labels, n = series.most_common(1)[0] if series else (None, 0)
@@ -274,14 +274,14 @@ def _options_notes(seen: Sequence[Prompt], parts: Sequence[ShownParts]) -> list[
 
 
 def same_question_notes(items: Iterable[LoggedItem]) -> list[Notice]:
-    """Return a note if several items have one question, because it may not be what was shown."""
+    """Return a note if several items have the same question, because the models may have seen more than this."""
     stems = [item.stem for item in items]
     note = "all items have the same question; if it was not shown, use --view choices_only"
     return [Notice(note, code="same-question")] * (len(set(stems)) == 1 < len(stems))
 
 
 def assumed_view(view: View) -> str:
-    """Return what to say of a log whose view is not specified."""
+    """Return a note about a log whose view is not specified."""
     return f"the view was assumed to be {view} (to change this, use --view)"
 
 

@@ -1,4 +1,4 @@
-"""Requests that a log recorded: contexts, continuations, and the options that only they contain."""
+"""Requests that a log recorded: contexts, continuations, and options that only they contain."""
 
 import re
 from collections import Counter
@@ -76,8 +76,8 @@ def scored_texts(cells: Cells) -> list[str]:
 
 
 def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
-    """Return the prompts of a row, or None unless it has one context and one continuation for every choice, or one context
-    to which the model wrote a reply."""
+    """Return the prompts of a row: one context and a continuation for every choice, or one context to which the model wrote
+    a reply. Return None for any other row."""
     pairs = _pairs(cells)
     if len(pairs) != item.k and not (len(pairs) == 1 and not pairs[0][1]):
         return None
@@ -156,7 +156,7 @@ def _texts(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Request(HoldsText):
-    """Doc of a row without options, the context that the model saw, and the scored texts, of which there may be none."""
+    """Doc of a row without options, the context that the model saw, and the scored texts, if any."""
 
     doc: Cells
     context: str
@@ -164,7 +164,7 @@ class _Request(HoldsText):
     is_scored: bool
 
     def listed_in(self, prompts: Iterable[str]) -> Cells | None:
-        """Return the doc with the options that the first of these texts lists, or None if none of them lists options."""
+        """Return the doc with the options that the first of these texts lists, or None if no text lists options."""
         for prompt in prompts:
             if (listed := listed_options(prompt, self.texts)) is not None:
                 stem, options = listed
@@ -251,8 +251,8 @@ def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
 def items_in_rows(
     file: str, table: SourceTable, before: str, items_of: Callable[[SourceTable], ItemsOfLog]
 ) -> ItemsOfLog:
-    """Return the items of the documents in rows, or of their requests, which a note says. `before` is the text before the
-    choice in continuations. Raise `DataError` if neither has items."""
+    """Return the items of the documents in rows or of their requests, and a note that says which. `before` is the text
+    before the choice in continuations. Raise `DataError` if neither has items."""
     try:
         return items_of(table_of_items(file, table))
     except DataError as error:
@@ -270,8 +270,8 @@ def items_in_rows(
 
 
 def _with_shown_question(table: SourceTable) -> SourceTable:
-    """Name the column of the docs that most prompts show last before their options `question`, if no column has a usual
-    name. Return any other table unchanged."""
+    """Name the docs' column `question` that most prompts show last before their options, if no column has a usual name.
+    Return any other table unchanged."""
     docs = [as_object(row.cells.get("doc")) for row in table.rows]
     if any(usual_names(doc, NAMES["stem"]) for doc in docs[:_SAMPLED]):
         return table
@@ -293,7 +293,7 @@ def _with_shown_question(table: SourceTable) -> SourceTable:
 
 
 def _shown_column(doc: Cells, cells: Cells) -> str | None:
-    """Return the column of a doc whose text of several words stands last in the prompt, before the listed options."""
+    """Return the column of a doc whose text of several words is the last in the prompt before the options."""
     pairs = _pairs(cells)
     context = plain_context(pairs[0][0]) if pairs else ""
     listed = cut_at_labels(context)

@@ -56,7 +56,7 @@ def _is_number(value: object) -> bool:
 
 
 def _number(value: object) -> object:
-    """Return the text of a number without what is printed around it, and any other value unchanged."""
+    """Return the text of a number without the text printed around it, and any other value unchanged."""
     printed = _PRINTED.fullmatch(value.strip()) if isinstance(value, str) else None
     return value if printed is None else printed[1] or printed[2]
 
@@ -68,7 +68,7 @@ def _innermost_list(value: object) -> list[object]:
 
 
 def other_targets(cells: Cells, item: log.LoggedItem) -> Notice | None:
-    """Return why a row is refused that scores targets of which several are right, as in mc2 of TruthfulQA, or None."""
+    """Return why a row is refused if several of its scored targets are right, as in mc2 of TruthfulQA, or None."""
     texts = [unspaced(text) for text in scored_texts(cells)]
     for name, value in as_object(cells.get("doc")).items():
         targets = as_object(value)
@@ -101,7 +101,7 @@ def run_on_notes(n: int) -> list[Notice]:
 
 
 def n_replies(cells: Cells) -> int:
-    """Return the number of replies from which one was used, or 1 if the filter returned one."""
+    """Return the number of replies from which one was used, or 1 if the filter returned only one."""
     if is_scored(cells):
         return 1
     counts = [len(_innermost_list(cells[name])) for name in ("resps", "filtered_resps") if cells.get(name)]

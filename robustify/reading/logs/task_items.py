@@ -24,7 +24,7 @@ class TaskItems(HoldsText):
 
     @classmethod
     def of(cls, documents: Sequence[tuple[TaskDocument, Item | None]]) -> "TaskItems":
-        """Return what recognizes these documents, which have items."""
+        """Return an index by which these documents, which have items, are recognized."""
         places = Counter(document.place for document, _ in documents)
         return cls(
             {document.digest: item for document, item in documents},

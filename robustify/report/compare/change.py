@@ -107,7 +107,7 @@ class Change(Part):
 
 
 def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
-    """Return how a number changed on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
+    """Return the change of a number on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
     answered = ~np.isnan(x + y)
     tested, estimate = compare_pair(y, x, groups)
     same = np.array_equal(x[answered], y[answered])
@@ -122,7 +122,7 @@ def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Int
 
 
 def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
-    """Return how much more the second model owes to looks, from values by item, which are NaN if unknown (n_items,)."""
+    """Return how many more points looks bring the second model, from values by item, NaN if unknown (n_items,)."""
     estimate = looks_difference(y, x, groups)
     answered = ~np.isnan(x + y)
     first, second = (
@@ -138,7 +138,7 @@ def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> C
 def unpaired_change(
     number: str, models: Models, part: Split, q: Quantity | None, r: Quantity | None
 ) -> Change | None:
-    """Return the change of a number from one summary to another, or None if one of them lacks it."""
+    """Return the change of a number from one summary to another, or None if one of them lacks the number."""
     if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
         return None
     value, ci, error, p = r.value - q.value, None, None, None
@@ -160,7 +160,7 @@ class DifferencesPlot(NamedTuple):
 
 
 def differences_plot(rows: Iterable[tuple[str, Quantity]]) -> DifferencesPlot:
-    """Return what the plot of differences shows, in the order of `rows`."""
+    """Return the content of the plot of differences, in the order of `rows`."""
     shown = tuple((label, difference) for label, difference in rows if difference.ci is not None)
     ends = [abs(end) for _, difference in shown for end in difference.ci or ()]
     return DifferencesPlot(shown, max([0.05, *ends]))
@@ -190,7 +190,7 @@ class SameItem:
 
 
 def same_items(first: Run, second: Run) -> tuple[SameItem, ...]:
-    """Match the items of two runs, in the order of the first: by ID, then by stem, then by choices.
+    """Match the items of two runs, in the order of the first run: by ID, then by stem, then by choices.
 
     Many files number their items 1, 2, 3, so IDs count only if texts also agree. Without texts, items match only if
     both runs read the same file.

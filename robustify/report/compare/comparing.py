@@ -56,7 +56,7 @@ class Side:
         return self.run.summary
 
     def column(self, name: str) -> list[str]:
-        """Return one column of verdicts.csv for the matched items, empty if there is no such column (n_items)."""
+        """Return one column of verdicts.csv for the matched items, empty if the file lacks the column (n_items,)."""
         cells = {row["item"]: row.get(name, "") for row in self.run.verdict_rows()}
         return [cells[item] for item in self.items]
 
@@ -68,7 +68,7 @@ class Side:
 
     @cached_property
     def groups(self) -> Ints | None:
-        """Independent group of each matched item, or None if every item stands alone (n_items,)."""
+        """Independent group of each matched item (n_items,), or None if no group has several items."""
         items = self.run.items or ()
         groups, row = numbered_groups(items), {item.id: n for n, item in enumerate(items)}
         return None if groups is None else groups[[row[name] for name in self.items]]
@@ -94,7 +94,7 @@ class Side:
         return item_index(self.run.answers, self.items).spread(block, block.correct) if len(block) else None
 
     def values(self, measure: Measure, model: ScoredModel) -> Floats | None:
-        """Return a measure's values for the matched items, or None if it has none by item (n_items,)."""
+        """Return a measure's values for the matched items, or None if the measure has no values by item (n_items,)."""
         if not isinstance(measure.compute, PerItem):
             return None
         values = measure.compute.values(model)
@@ -131,12 +131,12 @@ class RunPair:
         return dict(sorted(Counter(f"{item.was} -> {item.now}" for item in self.moved).items()))
 
     def screens(self, name: str) -> list[str]:
-        """Return the distinct values of one setting of the screens with voters, those of the first run first."""
+        """Return the distinct values of one setting of the screens with voters, starting with the first run's."""
         screens = (side.summary.screen for side in (self.first, self.second))
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen and screen.voters))
 
     def says(self, code: str) -> str:
-        """Return the text `code` of the catalogue, filled in for the pair, or an empty string if it does not apply."""
+        """Return the text `code` of the catalogue, filled in for the pair, or "" if the text does not apply."""
         return filled(catalogue()["compared"][code], {"pair": self, "read": self.reader})
 
     @property
@@ -174,7 +174,7 @@ class RunPair:
 
     @property
     def removed(self) -> tuple[Floats, Floats]:
-        """Whether each matched item is flagged, 1 or 0, in the first run and in the second (n_items,)."""
+        """Whether each matched item is flagged (1 or 0), in the first run and in the second (n_items,)."""
         flagged_first, flagged_second = np.array(
             [(i.was == "flagged", i.now == "flagged") for i in self.items], dtype=float
         ).T
@@ -239,7 +239,7 @@ class RunPair:
     def _unpaired(
         self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
     ) -> Iterator[Change]:
-        """Yield the change of a number on each part of the items, from the two summaries alone."""
+        """Return the change of a number on each part of the items, from the two summaries alone."""
         named = zip((self.first, self.second), models or (SET, SET), strict=True)
         measured = [measure.read(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
@@ -274,7 +274,7 @@ class Comparison:
 
     @property
     def degraded(self) -> list[str]:
-        """What got worse from the first run to the last, such as a number, or an audit that passed before and now fails."""
+        """Results that got worse from the first run to the last, such as a number, or an audit that no longer passes."""
         pair = next(pair for pair in self.pairs if pair.second.place == len(self.runs) - 1)
         states = pair.first.summary.state, pair.second.summary.state
         worse = (c for c in pair.changes if c.degraded)

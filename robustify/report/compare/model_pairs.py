@@ -1,4 +1,4 @@
-"""Comparison of models in pairs, from logs or runs: differences, tests, and the smallest difference that could be seen."""
+"""Comparison of models in pairs, from logs or runs: differences, tests, and the smallest detectable difference."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class ModelPair:
 
     @property
     def by_looks(self) -> bool | None:
-        """Whether the better model owes significantly more to looks, or None if this cannot be estimated."""
+        """Whether looks bring the better model significantly more points, or None if this cannot be estimated."""
         ci = self.looks.ci if self.looks else None
         return None if ci is None else ci[0] > 0
 
@@ -73,7 +73,7 @@ class ModelPair:
 
 
 def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
-    """Return the pairs of models of all runs, in the view of the full question, or else as cloze."""
+    """Return the pairs of models of all runs, in the view of the full question or, otherwise, as cloze."""
     entries = [
         (run.summary.benchmark.name or "", pair, view, paired)
         for run in runs

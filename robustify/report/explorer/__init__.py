@@ -38,7 +38,7 @@ seconds. If there are more, kept items are left out first, and the page says how
 
 @dataclass(frozen=True, slots=True)
 class ExplorerHeading:
-    """Name of the set, the rule of `lint` that is a filter, and the command that mends the set's file, each "" if none."""
+    """Name of the set, the rule of `lint` that is a filter, and the command that mends the set's file ("" if missing)."""
 
     name: str
     rule: str = ""
@@ -101,7 +101,7 @@ def embedded(tree: object) -> str:
 
 
 def chosen(verdicts: Verdicts) -> list[int]:
-    """Return the indices of the items to show, flagged items first: at most `MOST_ITEMS`."""
+    """Return the indices of the items to show, at most `MOST_ITEMS`, with flagged items first."""
     rank = np.array([WORDS.index(kind[0]) for kind in verdicts.kinds], dtype=np.int64)
     first: list[int] = np.argsort(rank[verdicts.which], kind="stable")[:MOST_ITEMS].tolist()
     return first
