@@ -1,5 +1,7 @@
 """Columns of the answer table: their types, the values that they may have, and their conversion to arrays."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from robustify.base.arrays import Ints
+from robustify.base.arrays import ROWS, Ints
 from robustify.base.errors import DataError, Notice
 from robustify.items.item import MOST
 
@@ -19,11 +22,11 @@ SCHEMA = pa.schema({
     "key": pa.int16(), "pick": pa.int16(), "correct": pa.float64(), "scores": pa.list_(pa.float64()),
     **dict.fromkeys(LENGTHS, pa.list_(pa.int32())), "tie": pa.int16(), "error": pa.string(),
 })  # fmt: skip
-PACKED = ("correct", *LENGTHS, "error")
-"""Columns of a file that stay compressed until they are used, because a screen by letter uses none of them."""
-ROTATION = "rotation"
-"""Column that `Answers` adds to tables without it, such as older files."""
-BYTES = frozenset(("key", "pick", "tie", ROTATION))
+STORED = ("order", "correct", "scores", *LENGTHS, "error")
+"""Columns that are read from a large file whenever they are used, because they take nine tenths of its bytes."""
+ROTATION, K = "rotation", "k"
+"""Columns that `Answers` adds: `rotation` to older tables, and the number of choices, which is not written."""
+BYTES = frozenset(("key", "pick", "tie", ROTATION, K))
 """Columns of a file that take one byte for each row in memory, because items have at most 26 options."""
 OPTIONAL = pa.schema({ROTATION: pa.int16(), "draws": pa.int16(), "at_most": pa.float64()})
 """Columns that a file may lack. `draws` and `at_most` are for letters that were sampled or that a server did not return."""
@@ -74,17 +77,54 @@ def in_bytes(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([f.with_type(pa.int8()) if f.name in BYTES else f for f in table.schema]))
 
 
-def packed_table(table: pa.Table) -> pa.Buffer:
-    """Return a table as compressed bytes."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
-        file.write_table(table)
-    return sink.getvalue()
+@contextmanager
+def opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file. Raise `DataError` if it cannot be read."""
+    try:
+        # ParquetFile imports far less than the reader of data sets, and keeps 80 MiB less if it buffers no row groups.
+        with pq.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) as file:
+            yield file
+    except (pa.ArrowInvalid, OSError) as error:
+        raise DataError(
+            f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again.",
+            code="unreadable-answer-table",
+        ) from None
 
 
-def unpacked_table(packed: pa.Buffer) -> pa.Table:
-    """Return the table of compressed bytes."""
-    return pa.ipc.open_file(packed).read_all()
+class StoredColumn:
+    """Column of a file with `total` rows, read in blocks. The file is open only between its first and last block."""
+
+    def __init__(self, path: Path, name: str, total: int) -> None:
+        self._path, self._field, self._total = path, SCHEMA.field(name), total
+        self._blocks: Iterator[tuple[int, pa.ChunkedArray]] = iter(())
+        self._first, self._block = -1, pa.chunked_array([], self._field.type)
+
+    def rows(self, start: int, end: int) -> pa.ChunkedArray:
+        """Return the rows from `start` to `end`. This is fast for the rows after those of the last call."""
+        if not self._first <= start <= self._first + len(self._block):
+            self._blocks = self._read(start)
+        parts = list[pa.Array]()
+        while start < end:
+            while not self._first <= start < self._first + len(self._block):
+                self._first, self._block = next(self._blocks)
+            part = self._block.slice(start - self._first, end - start)
+            parts += part.chunks
+            start += len(part)
+        if self._first + len(self._block) == self._total:
+            self._blocks = iter(())
+        return pa.chunked_array(parts, self._field.type)
+
+    def _read(self, start: int) -> Iterator[tuple[int, pa.ChunkedArray]]:
+        """Yield the first row and the values of each block, from the row group of `start` on."""
+        with opened(self._path) as file:
+            ends = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
+            if ends[-1] != self._total:
+                raise pa.ArrowInvalid("The file was replaced.")
+            group = int(np.searchsorted(ends, start, "right")) - 1
+            first, groups = int(ends[group]), range(group, file.num_row_groups)
+            for batch in file.iter_batches(ROWS, groups, [self._field.name], use_threads=False):
+                yield first, pa.chunked_array([batch.column(0)]).cast(self._field.type)
+                first += len(batch)
 
 
 def ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:

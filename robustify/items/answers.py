@@ -4,11 +4,10 @@ A row records one item, asked of one model in one order under one template. The 
 the first rotation for the screen, and the benchmark's order for the full view.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, TypedDict
@@ -21,20 +20,20 @@ import pyarrow.parquet as pq
 from typing_extensions import Unpack
 
 from robustify.base.arrays import ROWS, Floats, Ints, tied_best
-from robustify.base.errors import DataError
 from robustify.items.answer_columns import (
     ASKING,
     BYTES,
     OPTIONAL,
-    PACKED,
     ROTATION,
     SCHEMA,
+    STORED,
+    K,
+    StoredColumn,
     as_answer_table,
     in_bytes,
     ints,
-    packed_table,
+    opened,
     padded,
-    unpacked_table,
 )
 
 
@@ -129,6 +128,7 @@ class Block:
     """
 
     key = _integers("key")
+    k = _integers(K)
     pick = _integers("pick")
     tie = _integers("tie")
     rotation = _integers("rotation")
@@ -139,11 +139,6 @@ class Block:
     n_chars = _rows("n_chars")
     n_bytes = _rows("n_bytes")
     n_tokens = _rows("n_tokens")
-
-    @cached_property
-    def k(self) -> Ints:
-        """Number of choices of each row (r,)."""
-        return ints(pc.list_value_length(self.read("order")))
 
     @cached_property
     def order(self) -> Ints:
@@ -160,15 +155,15 @@ class Block:
 
     def read(self, name: str) -> pa.ChunkedArray:
         """Return one column of the table by row, with nulls if the table lacks it."""
-        # No column is unpacked for a model that was not asked.
-        column = self._answers.column(name) if len(self) else None
+        if isinstance(self.rows, slice):
+            start, end = self.rows.start, self.rows.start + len(self)
+        else:
+            start, end = int(self.rows.min(initial=len(self._answers))), int(self.rows.max(initial=0)) + 1
+        # No column is read for a model that was not asked.
+        column = self._answers.column(name, start, end) if len(self) else None
         if column is None:
             return pa.chunked_array([pa.nulls(len(self), _ALL.field(name).type)])
-        if isinstance(self.rows, slice):
-            return column.slice(self.rows.start, len(self))
-        # Few chunks of the column have these rows.
-        start, end = int(self.rows.min()), int(self.rows.max()) + 1
-        return column.slice(start, end - start).take(pa.array(self.rows - start))
+        return column if isinstance(self.rows, slice) else column.take(pa.array(self.rows - start))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Block":
         """Return the rows that a mask (r,) selects."""
@@ -209,26 +204,31 @@ class Block:
 _COLUMNS = frozenset(name for name, value in vars(Block).items() if isinstance(value, cached_property))
 _GROUP = 1 << 20
 """Rows of a row group, the standard of Parquet."""
-_ALL = pa.schema([*SCHEMA, *OPTIONAL])
+_ALL = pa.schema([*SCHEMA, *OPTIONAL, (K, pa.int8())])
 _Asking = tuple[str, str, str]
 _Runs = dict[_Asking, Ints]
 """Runs of rows of each (view, model, template), as first row and end (s, 2), in the order of their first row."""
 
 
 class Answers:
-    """Answer table in memory, with the columns of `SCHEMA`. A table that was read from a file takes half of the bytes."""
+    """Answer table in memory, with the columns of `SCHEMA`. A large table from a file keeps its `STORED` columns there."""
 
-    def __init__(self, table: pa.Table, runs: _Runs | None = None, packed: Sequence[pa.Buffer] = ()) -> None:
-        """Keep a table with the columns of `SCHEMA`, and add `rotation` if it has none. The table may lack view, model,
-        and template if it comes with its `runs`, and the columns that successive rows have in `packed`."""
-        self._table, self._packed = table, packed
+    def __init__(
+        self, table: pa.Table, runs: _Runs | None = None, stored: Mapping[str, StoredColumn] | None = None
+    ) -> None:
+        """Keep a table with the columns of `SCHEMA`, and add `rotation` and `k` if it lacks them. The table may lack view,
+        model, and template if it comes with its `runs`, and the columns that are `stored` in its file."""
+        self._table, self._stored = table, stored or {}
         self._runs = _runs(table) if runs is None else runs
+        if K not in table.column_names:
+            self._table = table.append_column(K, pc.list_value_length(table["order"]))
         if ROTATION not in table.column_names:
             rotation = np.empty(len(self), dtype=np.int16)
             for asking in self._runs:
                 block = self.block(*asking)
                 rotation[block.rows] = _rotations(block)
-            self._table = table.append_column(OPTIONAL.field(ROTATION), pa.array(rotation, mask=rotation < 0))
+            column = pa.array(rotation, mask=rotation < 0)
+            self._table = self._table.append_column(OPTIONAL.field(ROTATION), column)
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -252,31 +252,23 @@ class Answers:
     @classmethod
     def read(cls, path: Path) -> "Answers":
         """Read `answers.parquet`. Raise `DataError` if it is no Parquet file or its columns do not match `SCHEMA`."""
-        parts, packed, runs = list[pa.Table](), list[pa.Buffer](), _Runs()
-        try:
-            # ParquetFile imports far less than the reader of data sets.
-            with pq.ParquetFile(path) as file:
-                batches = file.iter_batches(ROWS, use_threads=False)
-                tables = (pa.Table.from_batches([batch]) for batch in batches)
-                for table in chain([file.schema_arrow.empty_table()], tables):
-                    part = as_answer_table(path, table)
-                    if not len(part) and file.metadata.num_rows:
-                        continue
-                    for asking, own in _runs(part, sum(map(len, parts))).items():
-                        runs[asking] = np.concatenate([runs.get(asking, own[:0]), own])
-                    packed.append(packed_table(part.select(PACKED)))
-                    parts.append(in_bytes(part.drop_columns([*ASKING, *PACKED])))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise DataError(
-                f"{path}: the answer table cannot be read ({type(error).__name__}). Run the audit again.",
-                code="unreadable-answer-table",
-            ) from None
+        parts, runs = list[pa.Table](), _Runs()
+        with opened(path) as file:
+            total = file.metadata.num_rows
+            stored = {name: StoredColumn(path, name, total) for name in STORED if total > ROWS}
+            tables = map(pa.Table.from_batches, zip(file.iter_batches(ROWS, use_threads=False)))
+            for table in tables if total else [file.schema_arrow.empty_table()]:
+                part = as_answer_table(path, table)
+                for asking, own in _runs(part, sum(map(len, parts))).items():
+                    runs[asking] = np.concatenate([runs.get(asking, own[:0]), own])
+                part = part.append_column(K, pc.list_value_length(part["order"]))
+                parts.append(in_bytes(part.drop_columns([*ASKING, *stored])))
         table = pa.concat_tables(parts)
         table = table.set_column(0, "item", table["item"].dictionary_encode().combine_chunks())
         # The arrays of judging cannot use what the reader keeps for later files.
         parts.clear()
         pa.default_memory_pool().release_unused()
-        return cls(table, runs, packed)
+        return cls(table, runs, stored)
 
     def write(self, path: Path) -> None:
         """Write the table to a Parquet file. The same rows always give the same bytes."""
@@ -300,31 +292,29 @@ class Answers:
         return pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in self._table.column_names)])
 
     def _tables(self) -> Iterator[pa.Table]:
-        """Yield the table in parts with all columns. A table from a file has the parts in which it was read."""
-        if not self._packed:
+        """Yield the table with all columns. A table from a file comes in parts."""
+        if set(ASKING) <= set(self._table.column_names):
             yield self._table.select(self._schema.names)
             return
         runs = np.concatenate([np.empty((0, 2), np.int64), *self._runs.values()])
         order, kinds = np.argsort(runs[:, 0]), np.arange(len(self._runs), dtype=np.int16)
         kind = np.repeat(kinds, list(map(len, self._runs.values())))[order]
-        kind_of_row, start = pa.array(np.repeat(kind, np.diff(runs[order])[:, 0])), 0
+        kind_of_row = pa.array(np.repeat(kind, np.diff(runs[order])[:, 0]))
         words = dict(zip(ASKING, zip(*self._runs, strict=True), strict=False))
-        for packed in self._packed:
-            part = self._table.slice(start, len(unpacked := unpacked_table(packed)))
-            which = kind_of_row.slice(start, len(unpacked))
+        for start in range(0, max(len(self), 1), ROWS):
+            part, which = self._table.slice(start, ROWS), kind_of_row.slice(start, ROWS)
             columns = {n: part[n].cast(pa.int16()) if n in BYTES else part[n] for n in part.column_names}
-            columns |= dict(zip(PACKED, unpacked, strict=True))
+            columns |= {n: column.rows(start, start + len(part)) for n, column in self._stored.items()}
             columns |= {name: pa.array(words.get(name, ()), pa.string()).take(which) for name in ASKING}
             columns["item"] = part["item"].cast(pa.string())
             yield pa.table([columns[name] for name in self._schema.names], schema=self._schema)
-            start += len(unpacked)
 
-    def column(self, name: str) -> pa.ChunkedArray | None:
-        """Return a column of the table, or None if it is an optional column that the table lacks."""
-        if name in PACKED and name not in self._table.column_names:
-            unpacked = pa.concat_tables(unpacked_table(packed).select([name]) for packed in self._packed)
-            self._table = self._table.append_column(name, unpacked[name])
-        return self._table[name] if name in self._table.column_names else None
+    def column(self, name: str, start: int = 0, end: int | None = None) -> pa.ChunkedArray | None:
+        """Return rows of a column of the table, or None if it is an optional column that the table lacks."""
+        end = len(self) if end is None else end
+        if name in self._stored:
+            return self._stored[name].rows(start, end)
+        return self._table[name].slice(start, end - start) if name in self._table.column_names else None
 
     @cached_property
     def items(self) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ SAME_SCORE = 1e-3
 
 def picked_by_position(rows: Block) -> Floats:
     """Return the displayed position that each row picks (r, width). Tied picks share it equally."""
-    return np.concatenate([np.empty((0, rows.order.shape[1])), *map(_picked_by_position, rows.parts())])
+    return np.concatenate([np.empty((0, rows.width)), *map(_picked_by_position, rows.parts())])
 
 
 def _picked_by_position(rows: Block) -> Floats:
@@ -58,7 +58,7 @@ def position_share(block: Block) -> list[float] | None:
 
 
 def _has_position(block: Block) -> Bools:
-    return np.asarray((block.pick >= 0) & ((block.order >= 0).sum(axis=1) > block.pick))
+    return np.asarray((block.pick >= 0) & (block.k > block.pick))
 
 
 def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosition | None:
@@ -71,11 +71,12 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
         return None
     picks_at = picked_by_position(rows)
     position = int(picks_at.mean(axis=0).argmax())
-    picked, key_shown = picks_at[:, position].copy(), rows.order[:, position]
+    picked = picks_at[:, position].copy()
     # Tables of many rows are dropped before the bootstrap.
     del picks_at
     if picked.mean() <= 0.5:
         return None
+    key_shown = rows.order[:, position]
     picks, keys = (_by_item(rows, values) for values in (picked, (key_shown == rows.key) & (key_shown >= 0)))
     del picked, key_shown
     first = slice(0) if groups is None else np.unique(rows.item, return_index=True)[1]

@@ -113,6 +113,7 @@ def test_a_table_is_the_same_however_its_file_is_laid_out(
     tmp_path: Path, kind: pa.DataType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("robustify.items.answers.ROWS", 8)
+    monkeypatch.setattr("robustify.items.answer_columns.ROWS", 5)
     monkeypatch.setattr("robustify.items.answers._GROUP", 16)
     views, order = ("cloze", "full", "cloze"), np.random.default_rng(0).permutation(40).tolist()
     rows = [

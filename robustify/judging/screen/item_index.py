@@ -59,7 +59,7 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
         positions = pc.index_in(table_items, value_set=pa.array(items, pa.string()))
         index = np.asarray(pc.fill_null(positions, -1), dtype=np.int32)
     place = index[answers.item_of]
-    keys, ks = np.asarray(answers.column("key")), np.asarray(pc.list_value_length(answers.column("order")))
+    keys, ks = np.asarray(answers.column("key")), np.asarray(answers.column("k"))
     if not (is_judged := place >= 0).all():
         place, keys, ks = place[is_judged], keys[is_judged], ks[is_judged]
     key, k = np.full(len(items), -1, dtype=np.int16), np.zeros(len(items), dtype=np.int16)

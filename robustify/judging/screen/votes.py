@@ -169,8 +169,8 @@ def _widened(values: Floats, width: int) -> Floats:
 
 def in_own_order(block: Block) -> bool:
     """Return whether every row shows the options in the benchmark's own order. False without rows."""
-    own = np.arange(block.order.shape[1])
-    return len(block) > 0 and bool(((block.order == own) | (block.order < 0)).all())
+    own = np.arange(block.width)
+    return len(block) > 0 and all(((of.order == own) | (of.order < 0)).all() for of in block.parts())
 
 
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
