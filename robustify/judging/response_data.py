@@ -122,5 +122,7 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
 
 
 def _passages(index: ItemIndex, group_of: Mapping[str, str]) -> Ints | None:
+    if not group_of:
+        return None
     groups = group_numbers(index.items, group_of)
     return groups if clusters(len(groups), groups) < len(groups) else None

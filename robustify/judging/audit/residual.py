@@ -54,8 +54,9 @@ def leave_one_out(ctx: Context, _: AuditTask) -> Iterator[AuditorRates]:
     for m, name in enumerate(ctx.screen.votes.voters):
         others = ctx.screen.votes.without(name)
         if others.voters:
-            kept = kept_by(ctx.screen.by_rule(others, ctx.rules.screen))
-            yield _rates(ctx, "leave_one_out", name, ctx.screen.votes.best[:, m], kept)
+            kept_by_others = kept_by(ctx.screen.by_rule(others, ctx.rules.screen))
+            yield _rates(ctx, "leave_one_out", name, ctx.screen.votes.best[:, m], kept_by_others)
+            del others, kept_by_others
 
 
 def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:

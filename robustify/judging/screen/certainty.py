@@ -53,7 +53,8 @@ class CrossFit:
         `missing` (m,) what missing answers could add, and `shown` (m, K, f) what is to boost."""
         mask = self.mask[rows]
         self.logits[rows] = sum(parts.values(), np.zeros(mask.shape))
-        self.missing[rows] = sum(missing.values(), np.zeros(len(rows)))
+        if (added := sum(missing.values(), np.zeros(len(rows)))).any():
+            self.missing[rows] = added
         self.contributes[rows] = "surface" in parts or sum((part != 0).any(axis=1) for part in parts.values())
         favorite = _log_p(parts, mask).argmax(axis=1)
         self.probable[rows] = _shortcut(certainty(parts, mask, favorite, shown), mask)

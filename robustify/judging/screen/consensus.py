@@ -115,10 +115,11 @@ def chance(
     # The bootstrap takes the most memory.
     del null, pmf, decoys, ratio
     latent = excess_ci = latent_ci = None
-    contributions = _latent_contributions(excess, headroom, k)
+    contributions, room = _latent_contributions(excess, headroom, k), float(headroom.mean())
+    del headroom
     if (is_rated := ~np.isnan(contributions)).any():
         latent = _clipped(float(contributions[is_rated].mean()))
-        excess_ci, latent_ci = _intervals(excess, contributions, float(headroom.mean()), groups, count > 0)
+        excess_ci, latent_ci = _intervals(excess, contributions, room, groups, count > 0)
     if (options > 1).any():
         latent = latent_ci = None
     return Chance(

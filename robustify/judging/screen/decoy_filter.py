@@ -134,7 +134,7 @@ class FilterDecision:
     @cached_property
     def posterior(self) -> Floats:
         """Calibrated probability that the top option is the key, fitted on other folds (n,). NaN without a top."""
-        return hit_probability(self.ranking, self.key)
+        return hit_probability(self.ranking, *_entered(self.ranking, self.key))
 
     @cached_property
     def shortcut(self) -> Floats:
@@ -142,23 +142,22 @@ class FilterDecision:
         return np.where(self.hit, shortcut_if_hit(self.posterior, self.ranking.null), np.nan)
 
 
-def hit_probability(ranking: Ranking, key: Ints) -> Floats:
-    """Return the calibrated probability that the top is the key (n,), fitted on the other folds. NaN without a top."""
-    ranked, hit, enter = _entered(ranking, key)
-    share, hits, null = np.full(len(hit), np.nan), hit[enter], ranking.null[enter]
+def hit_probability(ranking: Ranking, ranked: Bools, hit: Bools, enter: Ints) -> Floats:
+    """Return the calibrated probability that the top is the key (n,), fitted on the other folds. NaN without a top. The
+    masks and indices are those of `_entered`."""
+    share = np.full(len(hit), np.nan)
+    cells = Cells.of(ranking.probable[enter], hit[enter], ranking.null[enter])
     for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
         # An item's own hit must not affect the probability of its shortcut.
-        in_fold, in_others = ranked & (ranking.fold == f), ranking.fold[enter] != f
-        probable = ranking.probable[enter][in_others]
-        share[in_fold] = shortcut_share(probable, hits[in_others], null[in_others], ranking.probable[in_fold])
+        in_fold = ranked & (ranking.fold == f)
+        share[in_fold] = shortcut_share(cells, ranking.fold[enter] != f, ranking.probable[in_fold])
     return share + (1 - share) * ranking.null
 
 
-def family_size(ranking: Ranking, key: Ints) -> float:
+def family_size(ranking: Ranking, ranked: Bools, hit: Bools, enter: Ints) -> float:
     """Return how many items are hits or misses together: the design effect of the hits beyond their probability over the
     families, or the size of families that nothing pairs, if it is larger. At least 1."""
-    _, hit, enter = _entered(ranking, key)
-    residual = (hit - hit_probability(ranking, key))[enter]
+    residual = (hit - hit_probability(ranking, ranked, hit, enter))[enter]
     residual = residual[is_known := ~np.isnan(residual)]
     square = float(residual @ residual)
     sums = group_sums(residual, ranking.families[enter][is_known])
@@ -168,8 +167,8 @@ def family_size(ranking: Ranking, key: Ints) -> float:
 def flags(ranking: Ranking, key: Ints, q: float) -> FilterDecision:
     """Flag items so that the expected share of flags due to chance is at most `q`. `key` (n,) is -1 if unknown."""
     n, (ranked, hit, enter) = len(key), _entered(ranking, key)
+    margin = family_size(ranking, ranked, hit, enter)
     rho = hits_per_miss(ranking.null[enter])
-    margin = family_size(ranking, key)
     cutoff = lowest_cutoff(ranking.strength[enter], hit[enter], rho, q, ranking.independent, margin)
     above = ranked & (ranking.strength >= (np.inf if cutoff.threshold is None else cutoff.threshold))
     would = above[:, None] & (np.arange(ranking.width) == ranking.top[:, None])
@@ -181,17 +180,35 @@ def flags(ranking: Ranking, key: Ints, q: float) -> FilterDecision:
     return FilterDecision(outcome.astype(np.int8), cutoff, would, is_open, hit, ranking, key)
 
 
-def shortcut_share(probable: Floats, hit: Bools, null: Floats, probability: Floats) -> Floats:
+@dataclass(frozen=True, repr=False)
+class Cells:
+    """Items (n,) in cells of equal x, the rounded logit of the scorer's probability, and nearly equal c, `null`."""
+
+    cell: Ints
+    x: Floats
+    c: Floats
+    hit: Bools
+
+    @classmethod
+    def of(cls, probable: Floats, hit: Bools, null: Floats) -> "Cells":
+        """Put items into cells by the probabilities that the scorer gives to their tops, and by `null`, each (n,)."""
+        x, c = np.round(_logits(probable), _DECIMALS), np.minimum(null, 1 - _LEAST)
+        return cls(coded(x + 1e3 * np.round(c, 6))[1], x, c, hit)
+
+
+def shortcut_share(cells: Cells, fitted: Bools, probability: Floats) -> Floats:
     """Estimate the share s of shortcuts among items to which the scorer gives the probabilities `probability` (m,).
 
     Of such items, s + (1 - s) c are hits. The scorer's probabilities are too even, so s is logistic in the logit of its
     probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at least 0, are
-    fitted to `hit` (n,) by maximum likelihood with a ridge penalty, given `probable` (n,) and c, `null` (n,).
+    fitted to the hits of the items `fitted` (n,) by maximum likelihood with a ridge penalty.
     """
-    x, c = np.round(_logits(probable), _DECIMALS), np.minimum(null, 1 - _LEAST)
-    cell = coded(x + 1e3 * np.round(c, 6))[1]
+    cell = cells.cell[fitted]
     n = np.bincount(cell)
-    x, c, hits = (np.bincount(cell, weights=w).astype(np.float64) for w in (x, c, hit.astype(np.float64)))
+    filled = np.flatnonzero(n)
+    sums = (np.bincount(cell, values[fitted]) for values in (cells.x, cells.c, cells.hit))
+    x, c, hits = (of_cell[filled].astype(np.float64) for of_cell in sums)
+    n = n[filled]
     x, c, misses = x / n, c / n, n - hits
 
     def loss(beta: Floats) -> tuple[float, Floats]:
@@ -212,11 +229,11 @@ def _logits(probable: Floats) -> Floats:
 
 def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff]:
     """Return the cutoff for each requested false share. `key` is (n,)."""
-    _, hit, enter = _entered(ranking, key)
+    ranked, hit, enter = _entered(ranking, key)
     # What is sorted once is sorted fast again.
     enter = enter[np.argsort(-ranking.strength[enter], kind="stable")]
     rho = hits_per_miss(ranking.null[enter])
-    margin, strength = family_size(ranking, key), ranking.strength[enter]
+    margin, strength = family_size(ranking, ranked, hit, enter), ranking.strength[enter]
     return [lowest_cutoff(strength, hit[enter], rho, q, ranking.independent, margin) for q in shares]
 
 

@@ -107,6 +107,8 @@ class VoterPreferences:
         """Return the mean preferences of the voters that the rules select. A missing answer has none, so that an item with
         few answers ranks lower."""
         template, voters = who_votes(self._answers, rules)
+        # An audit leaves out a voter at a time, so that the preferences of few others are needed again.
+        self._read = {asking: read for asking, read in self._read.items() if asking[1] in voters}
         values: dict[str, MeanPreference] = {}
         missing: dict[str, Silence] = {}
         read_voters: list[_Preferences] = []
@@ -160,7 +162,8 @@ class VoterPreferences:
             place = self._index.index_of[block.item]
             was_asked = np.bincount(place[place >= 0], minlength=len(self._index)) > 0
             placed = mode == "letter" and in_own_order(block)
-            bare, largest = not np.isfinite(block.scores).any(), float(spread.max(initial=0.0)) / scale
+            bare = not any(np.isfinite(part.scores).any() for part in block.parts())
+            largest = float(spread.max(initial=0.0)) / scale
             self._read[asking] = _Preferences(
                 centred_preference, self._index.k, largest, scale, answered, placed, was_asked, bare
             )

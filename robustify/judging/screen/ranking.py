@@ -134,7 +134,8 @@ class Ranker:
             shares = key_shares(index.key, index.k, index.width)
             null = np.where(top >= 0, shares[index.k, np.maximum(top, 0)], null)
         # If wrong replies are less often readable, more of the readable replies are right by chance.
-        null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
+        if preferences.selection > 1:
+            null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
         # Whether an item has a unique top may depend on a key that is ranked among the item's fold, so ties count here.
         ranked, counted = top >= 0, keyed & (self._representatives(keyed) == np.arange(len(top)))
         is_known = ranked | (top == TIED)

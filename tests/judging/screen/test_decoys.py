@@ -11,6 +11,7 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.answers import Answers
 from robustify.judging.screen.certainty import shortcut_if_hit
 from robustify.judging.screen.decoy_filter import (
+    Cells,
     Cutoff,
     false_share_interval,
     flags,
@@ -134,13 +135,14 @@ def test_the_share_of_shortcuts_is_logistic_in_the_scorers_probability() -> None
     probable, null = draw.random(40_000), draw.choice([1 / 2, 1 / 4], 40_000)
     true = expit(-1 + 2.5 * logit(probable))
     hit = draw.random(40_000) < true + (1 - true) * null
-    found = shortcut_share(probable, hit, null, at)
+    every = np.ones(40_000, dtype=bool)
+    found = shortcut_share(Cells.of(probable, hit, null), every, at)
     assert found == pytest.approx(expit(-1 + 2.5 * logit(at)), abs=0.02)
     # Keys by chance: no probability of the scorer means anything.
-    assert shortcut_share(probable, draw.random(40_000) < null, null, at).max() < 0.02
+    by_chance = Cells.of(probable, draw.random(40_000) < null, null)
+    assert shortcut_share(by_chance, every, at).max() < 0.02
     # Without items, the prior.
-    nothing = np.empty(0)
-    assert shortcut_share(nothing, nothing > 0, nothing, at) == pytest.approx(expit(-1 + 1.5 * logit(at)))
+    assert shortcut_share(by_chance, ~every, at) == pytest.approx(expit(-1 + 1.5 * logit(at)))
 
 
 CELLS = contents("judging")["benches_of_shortcuts"]
