@@ -173,7 +173,7 @@ def _index(argv: Sequence[str]) -> int:
     add = parser.add_argument
     add("items", nargs="+", metavar="ITEMS", help="JSON, JSONL, CSV, TSV or text files, one set per file")
     add("-o", "--out", "--output", required=True, metavar="INDEX", help="index file to write")
-    add("--name", metavar="NAME", help="name to show in findings instead of the name of each file")
+    add("--name", metavar="NAME", help="name to show in findings instead of file names")
     options = parser.parse_args(list(argv))
     key = load_key(options.key)
     if key is None:
@@ -198,8 +198,8 @@ def _allow(argv: Sequence[str]) -> int:
     parser = _Parser("robustify gate allow", says)
     add, says = parser.add_argument, "file or folder of this repository, staged or not, or a commit or tag"
     add("paths", nargs="+", metavar="PATH", help=says)
-    add("--reason", help="why the content is harmless [default: as in the path's entry]")
-    add("--by", help="name of the reviewer [default: as in the path's entry]")
+    add("--reason", help="why the content is harmless [default: the reason in the path's entry]")
+    add("--by", help="reviewer's name [default: the name in the path's entry]")
     options = parser.parse_args(list(argv))
     prints, today, root = _fingerprints(options)[0], date.today(), work_tree(Path.cwd())
     if root is None:

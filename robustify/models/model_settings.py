@@ -48,7 +48,7 @@ def _address(url: str) -> str:
         ipaddress.ip_address(host)
     if parts.path.rstrip("/").endswith(("/completions", "/models")):
         raise ValueError(
-            "the URL ends in a path of the API; expected a URL that ends before it, for example in /v1"
+            "the URL contains an API path; expected a base URL, for example one that ends in /v1"
         )
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(

@@ -79,8 +79,8 @@ def require_unrestricted(name: str, words: Iterable[str], files: Iterable[Path])
     named = [set_id for set_id, own in set_names.items() if any(n in text for n in own for text in spellings)]
     if named:
         raise AuthorisationError(
-            f"{name}: this name, or one in its files, contains that of {', '.join(named)}, so nothing was loaded. Use the "
-            "adapter of the set (`robustify restricted adapter list`).",
+            f"{name}: this name, or one in its files, contains the name of {', '.join(named)}, so nothing was loaded. Use "
+            "the adapter of the set (`robustify restricted adapter list`).",
             code="restricted-name",
         )
     _refuse(name, [sign for file in files for sign in _file_signs(file, manifests)])
@@ -120,7 +120,7 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
         set_id for set_id, own in set_names.items() if any(n in text for n in own for text in names_given)
     ]
     if named:
-        yield Sign("S4", f"the name of a file, its folder or the set contains that of {', '.join(named)}")
+        yield Sign("S4", f"the name of a file, its folder, or the set contains {', '.join(named)}")
     sample = items[:: -(-len(items) // _MOST_READ) or 1]
     texts = ("\n".join((item.stem, *item.choices)) for item in sample)
     n = sum(terms_named(text) >= LEAST_TERMS for text in texts)

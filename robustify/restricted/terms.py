@@ -113,8 +113,8 @@ def _record() -> _Accepted:
         return _Accepted.model_validate_json(read_expected(file, "a record", _MOST_BYTES))
     except (UsageError, ValidationError):
         raise AuthorisationError(
-            f"{file} is not a record of accepted terms as robustify writes it. Move it away and accept the terms again "
-            "with `robustify restricted licence show ID`.",
+            f"{file} is not an intact record of accepted terms. Move it away, and accept the terms again with `robustify "
+            "restricted licence show ID`.",
             code="invalid-terms-record",
         ) from None
 

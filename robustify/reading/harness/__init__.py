@@ -174,7 +174,7 @@ def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[s
         )
     if kinds[0] == "FileNotFoundError":
         raise DataError(
-            f"{name}: {stage} failed, because a file of its data does not exist. Paths begin in this folder.",
+            f"{name}: {stage} failed, because a data file does not exist. Relative paths start in the current folder.",
             code="missing-task-data",
         )
     raise DataError(

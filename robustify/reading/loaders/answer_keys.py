@@ -201,8 +201,8 @@ def _require_same_mark(key: str, inside: Labelled, readings: Readings) -> None:
     by_label = _by_mark(key, inside.labels, len(inside.labels)).get("label")
     if by_label and by_label != readings.get("label", readings["letter"]):
         raise ItemError(
-            "the key is ambiguous, because the options begin with letters in another order. Take these letters off, or "
-            "add `--map key_is=letter` if keys count the options in the order of the file.",
+            "the key is ambiguous, because the options begin with letters in another order. Remove these letters, or "
+            "add `--map key_is=letter` if keys follow the order of the options in the file.",
             code="labels-in-other-order",
         )
 
@@ -289,7 +289,7 @@ def _require_no_other_text(key: str, index: int, choices: Sequence[str]) -> None
     shares = [len(own & {*words}) / len(own) if (own := {*_words(choice)}) else 0.0 for choice in choices]
     if max(shares) > shares[index] and max(shares) >= _MOST_WORDS:
         raise ItemError(
-            "the letter and the text of the key contradict each other: the text is rather that of another option",
+            "the letter and the text of the key contradict each other: the text fits another option",
             code="key-text-of-other-option",
         )
 

@@ -61,7 +61,7 @@ def preference_cells(cells: Cells) -> list[Cells]:
     shared = _turns(cells[prompt[0]]) if prompt else chosen[:-1]
     if not chosen or not rejected or not shared or chosen[:-1] != rejected[:-1]:
         raise ItemError(
-            "the replies have no prompt, or their conversations differ before the last turn; expected one prompt",
+            "the replies have no prompt, or several (conversations differ before the last turn); expected one prompt",
             code="no-shared-prompt",
         )
     question = (
@@ -107,7 +107,7 @@ def cells_of_two_contexts(cells: Cells) -> list[Cells]:
     if not front or not all(fillers):
         raise ItemError(
             "the two contexts are equal, begin with different words, or one contains the other; expected one sentence "
-            "with two different fillers",
+            "with two fillers",
             code="contexts-do-not-fit",
         )
     sentence = [*words[:front], "_", *words[len(words) - back :], cell_text(cells, "continuation")]

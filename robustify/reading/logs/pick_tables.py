@@ -244,8 +244,8 @@ def _models(
     models = log.names_in(names, (text for pick in picks for text in (pick.parts.get("stem"), *pick.choices)))
     if names and not models:
         raise DataError(
-            f"{file}: `{column}` does not contain model names: {len(set(names))} different texts in {len(names)} rows; "
-            "expected fewer models than rows per model. Use --map model=NAME, or MODEL=FILE.",
+            f"{file}: `{column}` has too many different texts for model names ({len(set(names))} in {len(names)} rows). "
+            "Use --map model=NAME, or MODEL=FILE.",
             code="not-model-names",
         )
     return models
