@@ -138,11 +138,11 @@ def voters_by_position(summary: Summary, limits: Limits) -> CheckResult:
 
 
 def undecided_share(summary: Summary, limits: Limits) -> CheckResult:
-    """Check that at most `max_undecided` of the items are undecided. It also fails if nobody voted and the items with known
-    text are too few to rank, and is not evaluated if items depend on each other."""
+    """Check that at most `max_undecided` of the items are undecided. Not evaluated if nobody voted and the items with known
+    text are too few to rank, or if items depend on each other."""
     undecided, n, limit = summary.splits.undecided, summary.splits.all, limits.max_undecided
     if summary.screen is None and summary.splits.cloze is not None and n < FEWEST_ITEMS:
-        return CheckResult(False, 1.0, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS))
+        return CheckResult(None, None, limit, Reason.of("too_few", n=n, least=FEWEST_ITEMS))
     if (groups := _dependent(summary)) is not None:
         return CheckResult(
             None, None, limit, Reason.of("dependent", groups=groups, n=summary.benchmark.parallel_items)

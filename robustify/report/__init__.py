@@ -92,6 +92,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
         "scores": Markup(scores) if '<rect class="bar' in scores else "",
         "drawn": drawn,
         "prompts": prompt_sources(provenance["templates"]),
+        "most_rows": MOST_ROWS,
         "growing": provenance.get("growing") is True,
         "state": state_sentence(s),
         "provenance": provenance,
@@ -139,7 +140,8 @@ def charts(s: Summary) -> Iterator[Chart]:
     )  # fmt: skip
     orders = tuple(
         Row(plain(name, LONGEST_MODEL), f.max, f.min,
-            f"{100 * f.min:.1f} to {percent(f.max)}, {percent(f.flip_rate.value or 0.0)} flip")
+            f"{100 * f.min:.1f} to {percent(f.max)}"
+            + ("" if f.flip_rate.value is None else f", {percent(f.flip_rate.value)} flip"))
         for name, f in s.permutation.by_model.items() if f
     )  # fmt: skip
     topics = tuple(
@@ -149,10 +151,10 @@ def charts(s: Summary) -> Iterator[Chart]:
     titles = {
         "cuts": ("Flagged items by the limit of their share by chance", ("flagged", "the other flagged items"),
                  ("by-chance", "by chance"), cuts, max((row.outer for row in cuts), default=0.0)),
-        "order": ("Lowest and highest score by order of the options", ("by-chance", "in the best order"),
-                  ("kept", "in the worst order"), orders, 1.0),
-        "topics": ("Items of each topic before and after flagging", ("by-chance", "before"), ("kept", "after"),
-                   topics[:MOST_ROWS], max((row.outer for row in topics), default=0.0)),
+        "order": ("Lowest and highest score by order of the options", ("outline", "in the best order"),
+                  ("bar", "in the worst order"), orders, 1.0),
+        "topics": ("Items of each topic, and those kept", ("outline", "all"), ("kept", "kept"), topics[:MOST_ROWS],
+                   max((row.outer for row in topics), default=0.0)),
     }  # fmt: skip
     for name, (title, outer, inner, rows, most) in titles.items():
         if rows and most:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from operator import attrgetter
 from pathlib import Path
+from typing import get_args
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -15,10 +16,10 @@ from markupsafe import Markup
 from robustify.base.errors import AuthorisationError, RobustifyError, UsageError
 from robustify.judging.measures import CLOZE, FULL, LOOKS, READER, SET
 from robustify.judging.summary.quantity import Measured, Quantity
-from robustify.judging.summary.result import Summary
+from robustify.judging.summary.result import State, Summary
 from robustify.reading.guard import Guard
 from robustify.report.advice import grounds, headline
-from robustify.report.format import Cell, Row, Tone, cell, count, counted, plain, table, text_table
+from robustify.report.format import Cell, Row, cell, count, counted, plain, table, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.page_tables import Bar
 from robustify.report.printing import finding, html
@@ -142,14 +143,13 @@ def _trend(runs: Sequence[RunEntry]) -> Markup:
 
 
 def _first(runs: Sequence[RunEntry], left_out: int) -> FirstScreen:
-    latest = {run.summary.benchmark.name: run.verdict.tone for run in runs}
-    kinds: dict[Tone, str] = {"good": "may be trusted", "bad": "may not be trusted", "unsure": "not certain"}
-    tones = Counter(latest.values())
-    counts = ", ".join(f"{count(tones[tone])} {words}" for tone, words in kinds.items() if tones[tone])
+    latest = {run.summary.benchmark.name: run.summary.state for run in runs}
+    states = Counter(latest.values())
+    counts = ", ".join(f"{count(states[state])} {state}" for state in get_args(State) if states[state])
     days = " to ".join(dict.fromkeys((runs[0].date, runs[-1].date)))
     omitted = f"; {counted(left_out, 'folder')} left out" if left_out else ""
     return FirstScreen(
         f"Latest runs of {counted(len(latest), 'benchmark')}: {counts}.",
-        "bad" if tones["bad"] else "unsure" if tones["unsure"] else "good",
+        "bad" if states["failed"] else "unsure" if states["not evaluated"] else "good",
         number=f"{counted(len(runs), 'run')}, {days}{omitted}.",
     )

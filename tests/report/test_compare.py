@@ -257,7 +257,7 @@ def test_the_page_is_silent_escaped_and_the_same_twice(forms: tuple[Run, Run]) -
     comparison = compared([base.folder, tuned.folder, base.folder], GUARD)
     page = comparison_html(comparison)
     with_interval = [change for change in comparison.changes if change.difference.ci]
-    assert page.count('<circle class="kept"') == len(with_interval) > 0
+    assert page.count('<circle class="difference"') == len(with_interval) > 0
     assert page.count("<figcaption>") == 1
     assert not re.search(r"<script|https?://(?!www.w3.org)|<b>", page)
     assert "&lt;b&gt;tuned&lt;/b&gt;" in page

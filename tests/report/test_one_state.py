@@ -238,6 +238,10 @@ def test_a_failed_run_is_nowhere_said_to_be_trusted(run: Run, tmp_path: Path) ->
     page = dashboard_html(folder, tmp_path / "dashboard.html", GUARD)
     badges = re.findall(r'<span class="badge">(passed|failed|not evaluated)</span>', page)
     assert sorted(set(badges)) == sorted(TONES)
+    # The head counts the states that the rows show, of the latest run of each benchmark.
+    assert re.findall(rf'<p class="verdict (\w+)">[^<]*: (\d+) {WORD}\.</p>', page) == [
+        ("good", "1", "passed")
+    ]
 
 
 GRADED: tuple[Kind, ...] = ("numeric", "explanation")

@@ -341,10 +341,32 @@ def test_a_picture_shows_the_worst_and_the_best_order_of_each_model(demo: Summar
     orders = [one for one in demo.permutation.by_model.values() if one]
     drawn = pages["figures/order.svg"]
     assert len(orders) == 2
-    assert widths(drawn, "kept") == pytest.approx([100 * one.min for one in orders], abs=0.01)
-    assert widths(drawn, "by-chance") == pytest.approx([100 * one.max for one in orders], abs=0.01)
+    assert widths(drawn, "bar") == pytest.approx([100 * one.min for one in orders], abs=0.01)
+    assert widths(drawn, "outline") == pytest.approx([100 * one.max for one in orders], abs=0.01)
     assert all(f"{100 * one.flip_rate.value:.1f} % flip" in drawn for one in orders)
     assert pages["report.html"].count('id="order-title"') == 1
+
+
+def test_a_class_of_marks_has_one_meaning_in_all_pictures(demo: Summary) -> None:
+    """The bar of kept items was the score in the worst order, and that of flags by chance the best order or all items."""
+    meanings = {(chart.id, *legend) for chart in charts(demo) for legend in (chart.inner, chart.outer)}
+    assert {kind: words for _, kind, words in meanings if kind in ("kept", "flagged", "by-chance")} == {
+        "kept": "kept", "flagged": "the other flagged items", "by-chance": "by chance",
+    }  # fmt: skip
+    drawn = render(demo, {})["report.html"]
+    assert set(re.findall(r'<rect class="([^"]+)"', drawn)) == {kind for _, kind, _ in meanings}
+
+
+def test_of_many_topics_the_first_are_drawn_and_counted_and_an_unknown_flip_rate_is_not_drawn() -> None:
+    row, (name, *_) = DEMO["topics"]["by_topic"]["music"], DEMO["permutation"]["by_model"]
+    s = edited({
+        "topics/by_topic": {f"topic {n}": row for n in range(60)},
+        f"permutation/by_model/{name}/flip_rate": {"value": None, "n": 0, "ci": None},
+    })  # fmt: skip
+    pages = render(s, {})
+    assert len(widths(pages["figures/topics.svg"], "kept")) == 24
+    assert "24 of 60" in pages["report.html"]
+    assert pages["figures/order.svg"].count("% flip</text>") == len(DEMO["permutation"]["by_model"]) - 1
 
 
 def test_a_picture_shows_each_topic_before_and_after(demo: Summary) -> None:
