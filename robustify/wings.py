@@ -23,7 +23,7 @@ GUARD: Guard = recognition
 
 
 def wings() -> "Wings":
-    """Return what the wings give to the pipeline."""
+    """Return the parts that the wings add to the pipeline."""
     from robustify.pipeline.wing_protocols import Wings
 
     return Wings(GUARD, adapters, restricted_policy, free_step)

@@ -173,7 +173,7 @@ def screen(ctx: Context) -> entries.Screen:
 
 
 def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
-    """Return the number of flags at several limits on the share of false flags, or () if no item is ranked."""
+    """Return the numbers of flags at several limits of the false share, or () if no item is ranked."""
     if not (ctx.screen.ranking.top >= 0).any():
         return ()
     shares = sorted({*SHARES, ctx.rules.screen.fdr})

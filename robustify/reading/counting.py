@@ -19,7 +19,7 @@ _FEWEST_LAST = 3
 
 
 def uncertain_base(numbers: Mapping[tuple[int, int], int]) -> tuple[Base, ...]:
-    """Return the forms that whole numbers may have if they may count from 1, or () if they count from 0.
+    """Return the possible forms of whole numbers that may count from 1, or () if they count from 0.
 
     `numbers` maps (number, number of options) to its number of rows. If the number of options is unknown, it is 0. Numbers
     may count from 1 if all are between 1 and the number of options, and either one equals the number of options, or random

@@ -68,7 +68,7 @@ def literal(text: str) -> object:
 
 
 def unreadable_list(text: str) -> bool:
-    """Return whether a text begins as a list of texts, but `literal` cannot read it, such as `['a'; 'b']`."""
+    """Return whether a text begins like a list of texts that `literal` cannot read, such as `['a'; 'b']`."""
     return _QUOTED_LIST.match(text) is not None and literal(text) is None
 
 

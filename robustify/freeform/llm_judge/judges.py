@@ -202,7 +202,7 @@ def _asked(
     judge: Judge, messages: Sequence[Message], call: Call, retries: int,
     read: Callable[[Completion], tuple[ErrorType | None, str]],
 ) -> list[Attempt]:  # fmt: skip
-    """Call the judge, and retry if `read` returns a line that asks for it and retries remain. Return all attempts."""
+    """Call the judge, and retry (while retries remain) if `read` returns a line that asks for it. Return all attempts."""
     conversation, attempts = list(messages), list[Attempt]()
     for number in range(retries + 1):
         digest = prompt_sha256(conversation)

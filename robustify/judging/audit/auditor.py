@@ -74,8 +74,8 @@ class AuditRate:
         return low, clopper_pearson(min(math.ceil(hits - 1e-6), n) / effect, n / effect, level)[1]
 
     def limit(self, overall: float) -> float:
-        """Return the chance level to compare the accuracy with. It is `chance` if `p` is given, otherwise the
-        smaller of it and `even`, or `overall` if `even` is unknown.
+        """Return the chance level for comparison with the accuracy. It is `chance` if `p` is given, otherwise the smaller
+        of it and `even`, or `overall` if `even` is unknown.
 
         Neither agreement nor disagreement with the filter then hides a shortcut.
         """

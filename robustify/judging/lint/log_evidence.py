@@ -134,7 +134,7 @@ class LintedLog(HoldsText):
 
 
 class LogHit(NamedTuple):
-    """Place in a log at which a rule finds a fault, with words for it. `item` is "" for a finding on a whole log."""
+    """Place and description of a fault that a rule finds in a log. `item` is "" for a finding on a whole log."""
 
     path: str
     line: int

@@ -135,8 +135,8 @@ def doubled_template(row: LoggedRow) -> str:
 
 
 def trailing_space(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that end in a space, which has other tokens than the space before an answer. If the model wrote a reply,
-    that is a note, because a chat template may take it off."""
+    """Find prompts that end in a space, which is tokenized differently before an answer. If the model wrote a reply, that
+    is a note, because a chat template may take it off."""
     for log in logs:
         rows = [row for row in log.rows if row.prompt and row.exchange.contexts[0].endswith((" ", "\t"))]
         for hit in gathered(log, [(row, "the prompt ends in a space") for row in rows]):

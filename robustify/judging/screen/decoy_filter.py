@@ -197,7 +197,7 @@ class Cells:
 
 
 def shortcut_share(cells: Cells, fitted: Bools, probability: Floats) -> Floats:
-    """Estimate the share s of shortcuts among items to which the scorer gives the probabilities `probability` (m,).
+    """Estimate the share s of shortcuts among items, given the scorer's probabilities `probability` (m,).
 
     Of such items, s + (1 - s) c are hits. The scorer's probabilities are too even, so s is logistic in the logit of its
     probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at least 0, are

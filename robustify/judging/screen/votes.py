@@ -103,7 +103,7 @@ def first_picks(answers: Answers, index: ItemIndex, view: str, model: str) -> In
 
 
 def models_asked(answers: Answers, view: str, template: str | None = None) -> tuple[str, ...]:
-    """Return the models that were asked a view, for one template if given, in order of first appearance."""
+    """Return the models that were asked a view (with one template, if given), in order of first appearance."""
     return tuple(dict.fromkeys(m for v, m, t in answers.askings() if v == view and template in (None, t)))
 
 

@@ -146,7 +146,7 @@ class Summary(Part):
 
     @property
     def trial(self) -> bool:
-        """Whether the run is too small, or too small a part of its benchmark, to be judged."""
+        """Whether the run, or its part of the benchmark, is too small to be judged."""
         return any(reason.code == "trial_run" for reason in self.reasons)
 
     @property

@@ -162,7 +162,7 @@ def _counts_from_0(part: _Part) -> bool:
 
 
 def _counted_alike(source: Source, base: str, others: Sequence[_Part], guard: Guard) -> _Part | None:
-    """Read a file whose keys may count from 0 or 1, if another file with the same fields has a key 0."""
+    """Read a file whose keys may count from 0 or 1, given another file with the same fields and a key 0."""
     fields = {} if source.fields is None else source.fields.model_dump()
     part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base, guard)
     columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}

@@ -108,7 +108,7 @@ class Schema:
         return [c for c in self.filled() if c in self.columns.example and c != self.parts.get("key")]
 
     def series(self, prefixes: frozenset[str] | None = None) -> list[tuple[str, ...]]:
-        """Return the series of columns with one option each, or with one wrong option each if `prefixes` are for these."""
+        """Return the series of columns with one option each (or one wrong option each, depending on `prefixes`)."""
         if prefixes:
             return choice_columns(self.every(), prefixes, fewest=1)
         return [names for names in choice_columns(self.every()) if any(map(self.columns.filled.get, names))]

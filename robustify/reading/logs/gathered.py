@@ -239,7 +239,7 @@ def rotation_groups(names: Sequence[str]) -> dict[str, str]:
 
 
 def _rotation_notes(n: int, n_questions: int) -> list[Notice]:
-    """Return a note that items repeat questions, as in rotated copies, and are therefore not independent."""
+    """Return a note that items are not independent, because they repeat questions, as in rotated copies."""
     note = f"{n} items repeat {n_questions} questions with the same options, in any order, so they are not independent"
     return [Notice(note, code="repeated-questions")] * bool(n)
 

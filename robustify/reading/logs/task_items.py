@@ -24,7 +24,7 @@ class TaskItems(HoldsText):
 
     @classmethod
     def of(cls, documents: Sequence[tuple[TaskDocument, Item | None]]) -> "TaskItems":
-        """Return an index by which these documents, which have items, are recognized."""
+        """Return an index that recognizes these documents, all of which have items."""
         places = Counter(document.place for document, _ in documents)
         return cls(
             {document.digest: item for document, item in documents},

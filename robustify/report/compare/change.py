@@ -97,7 +97,7 @@ class Change(Part):
         return "changed" if self.changed else "within noise"
 
     def untested(self) -> "Change":
-        """Return the change without its interval and test, because one cutoff decides the number."""
+        """Return the change without interval and test, for a number that depends on one cutoff."""
         difference = Quantity(value=self.difference.value, n=self.difference.n)
         return self.model_copy(update={"difference": difference, "p": None, "p_mid": None, "one_cut": True})
 

@@ -107,7 +107,7 @@ class Session:
         return 0 < system < short and density < _PLAIN
 
     def doubt(self) -> None:
-        """Add the first budget again, once, to find out whether the server or its model failed."""
+        """Add the initial budget only once more, to find out whether the server or its model failed."""
         self.budget += 0 if self._doubted else model_settings.PROBES
         self._doubted = True
 
