@@ -37,7 +37,7 @@ LARGEST, SHARE = 20, 0.1
 """Most items in a group of relatives, and largest share of the items, so that small sets still fill several folds."""
 FEWEST_SHARING, MOST_SHARING = 2, 300
 """Fewest and most items that contain a compared column. More common columns hardly tell relatives from other items."""
-_COMPARED = 500
+_COMPARED = 200
 """Number of items per batch of comparisons."""
 _TRIED, _SAMPLED = 64, 97
 """Mean number of pairs per item that are compared first, and the step at which their smallest product is estimated."""
@@ -116,7 +116,7 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
     n = weights.shape[0]
     mean = np.asarray(weights.mean(axis=0)).ravel()
     by_column = weights.T.tocsr()
-    common = _common(weights, by_column, mean)
+    common = _common(by_column, mean)
     # The cosine of centered rows is that of the rows, less what both share with the mean.
     share = weights @ mean - mean @ mean / 2
     square = _with_data(weights, weights.data**2).sum(axis=1) - 2 * share - (common**2).sum(axis=1)
@@ -130,20 +130,35 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
         return np.where(i == j, -np.inf, np.round(covariance * scale[i] * scale[j], 6))
 
     for start in range(0, n, _COMPARED):
-        products = weights[start : start + _COMPARED] @ by_column
+        products = _products(weights[start : start + _COMPARED], by_column)
         rows, n_products = np.arange(start, start + products.shape[0]), np.diff(products.indptr)
         # The pairs with the largest products show how similar the nearest items are at least. Of the other pairs, only
         # those are compared that could be as similar.
         level = max(0.0, 1 - _TRIED * len(rows) / max(1, products.nnz))
         fewest = np.full(len(rows), np.quantile(products.data[::_SAMPLED], level) if products.nnz else 0.0)
         for _ in range(2):
-            chosen = np.flatnonzero(products.data >= np.repeat(fewest, n_products))
-            i, j = np.repeat(rows, n_products)[chosen], products.indices[chosen]
+            # Single precision suffices with the slack, and halves what is compared.
+            chosen = np.flatnonzero(products.data >= np.repeat(fewest.astype(np.float32), n_products))
+            i, j = np.searchsorted(products.indptr, chosen, "right") - 1 + start, products.indices[chosen]
             _fill(near, likeness, i, j, likeness_of(i, j, products.data[chosen]))
             weakest = likeness[rows, -1]
             bound = weakest / (scale[rows] * top_scale) + share[rows] + least_share - size[rows] * top_size
-            fewest = np.where(weakest > 0, np.minimum(fewest, bound - _SLACK), -np.inf)
+            bound = np.where(weakest > 0, bound - _SLACK, -np.inf)
+            fewest = np.where(bound < fewest, bound, np.inf)
     return near, likeness
+
+
+def _products(rows: "csr_array", by_column: "csr_array") -> "csr_array":
+    """Return `rows @ by_column`. The operator computes each product twice, because it counts its cells first."""
+    from scipy.sparse import _sparsetools, csr_array
+
+    (n, m), kind, a, b = (rows.shape[0], by_column.shape[1]), by_column.indices.dtype, rows, by_column
+    most = int(np.diff(b.indptr)[a.indices].sum())
+    ends, columns, data = np.empty(n + 1, kind), np.empty(most, kind), np.empty(most, a.dtype)
+    _sparsetools.csr_matmat(
+        n, m, a.indptr, a.indices, a.data, b.indptr, b.indices, b.data, ends, columns, data
+    )
+    return csr_array((data[: ends[-1]], columns[: ends[-1]], ends), shape=(n, m))
 
 
 def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:
@@ -157,18 +172,18 @@ def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> N
         alike[winners] = -np.inf
 
 
-def _common(weights: "csr_array", by_column: "csr_array", mean: Floats) -> Floats:
+def _common(by_column: "csr_array", mean: Floats) -> Floats:
     """Return the coordinates of each item on the leading directions of the centered weights (n, DIRECTIONS)."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     def likeness_times(vector: Floats) -> Floats:
         v = vector.ravel()
         sums = by_column @ v - mean * v.sum()
-        return np.asarray(weights @ sums - mean @ sums)
+        return np.asarray(by_column.T @ sums - mean @ sums)
 
-    n = weights.shape[0]
-    # Products with vectors of another type would copy the weights each time.
-    weights, by_column = (_with_data(x, x.data.astype(np.float64)) for x in (weights, by_column))
+    n = by_column.shape[1]
+    # Products with vectors of another type would copy the weights each time. By column, they stay in the cache.
+    by_column = _with_data(by_column, by_column.data.astype(np.float64))
     start = np.cos(np.arange(n))
     # Without shared columns, no item differs from the mean, and there is no direction.
     if np.abs(likeness_times(start)).max() < ROUNDING:
