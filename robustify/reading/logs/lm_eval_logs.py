@@ -39,6 +39,7 @@ from robustify.reading.logs.responses import (
     every_text,
     generated_text,
     innermost,
+    is_scored,
     log_likelihoods,
     n_replies,
     other_targets,
@@ -116,26 +117,23 @@ def replies_in_rows(
     make = partial(
         log.LogReply, model=options.name or run.model, view=presentation.view, template=presentation.template
     )
-    run_on = {row.line for row in rows if row.line in items and reply_runs_on(row.cells, items[row.line])}
-    reading = _ReplyReading(
-        make,
-        apart,
-        presentation.view in TEXT_VIEWS,
-        Naming.from_cells((generated_text(row.cells) for row in rows), letters=presentation.labels),
-        run_on,
-    )
+    texts = {row.line: generated_text(row.cells) for row in rows if not is_scored(row.cells)}
+    replied = [row for row in rows if row.line in texts]
+    run_on = {row.line for row in replied if row.line in items and reply_runs_on(row.cells, items[row.line])}
+    naming = Naming.from_cells(texts.values(), letters=presentation.labels)
+    reading = _ReplyReading(make, apart, presentation.view in TEXT_VIEWS, naming, texts, run_on)
     read, wrong = rows_or_faults(
         ((row, items[row.line]) for row in rows if row.line in items),
         lambda row, item: _reply(row, prompts[row.line], item, reading),
     )
     plain = [(row, reply) for row, reply in read if row.line not in run_on]
-    against, lengths = _contradictions(plain, {str(row.cells.get("target")) for row in rows})
+    against, lengths = _contradictions(plain, texts, {str(row.cells.get("target")) for row in rows})
     faults += [*wrong, *([] if options.linting else against)]
     if run.n not in (None, n := len(set(first.values()))):
         reason = f"the log contains {n} items, but the results file counts {run.n}; expected all items"
         faults.append(Fault(1, Notice(reason, code="incomplete-log")))
     notes += [*shown_notes, *lengths, *[UNNAMED] * (run.facts is None and options.model is None)]
-    notes += _reply_notes(rows, len(run_on))
+    notes += _reply_notes(replied, len(run_on))
     scored = [prompt for prompt in present if not prompt.written and not prompt.by_letter]
     if in_order := sum(by_choice(prompt) is None for prompt in scored):
         differ = "rows whose scored texts differ from the choices (assumed to be in the order of the choices)"
@@ -149,7 +147,9 @@ def replies_in_rows(
         else {},
         notes=(*notes, *presentation.notes),
         accuracies=_accuracies(rows),
-        exchanges=_exchanges(read, prompts, {fault.line for fault in against}) if options.linting else {},
+        exchanges=_exchanges(read, prompts, texts, {fault.line for fault in against})
+        if options.linting
+        else {},
     )
 
 
@@ -167,6 +167,7 @@ def _accuracies(rows: Sequence[SourceRow]) -> dict[str, tuple[int, int]]:
 def _exchanges(
     read: Sequence[tuple[SourceRow, log.LogReply]],
     prompts: Mapping[int, Prompt | None],
+    texts: Mapping[int, str | None],
     contradicting: Collection[int],
 ) -> dict[tuple[int, log.Name], Exchange]:
     """Return the request and the reply of each row."""
@@ -174,8 +175,8 @@ def _exchanges(
         (row.line, reply.model): Exchange(
             prompt.contexts if (prompt := prompts[row.line]) else (),
             prompt.continuations if prompt else (),
-            every_text(row.cells),
-            generated_text(row.cells) or "",
+            every_text(row.cells) if row.line in texts else (),
+            texts.get(row.line) or "",
             log.scores_of_row(row.cells),
             row.line in contradicting,
         )
@@ -186,17 +187,18 @@ def _exchanges(
 @dataclass(frozen=True, slots=True)
 class _ReplyReading:
     """Rules for reading the replies of a log: the delimiter before each choice, the scored texts of rows without prompts,
-    and the lines whose replies run on into another question."""
+    the `texts` of rows without scores by line, and the lines whose replies run on into another question."""
 
     make: Callable[..., log.LogReply]
     delimiter: str
     text_view: bool
     naming: Naming
+    texts: Mapping[int, str | None]
     run_on: Collection[int]
 
 
 def _reply_notes(rows: Sequence[SourceRow], n_run_on: int) -> list[Notice]:
-    """Return notes on replies that run on, and on rows with several replies."""
+    """Return notes on replies that run on, and on rows with several replies. The rows have no scores."""
     several = sum(n_replies(row.cells) > 1 for row in rows)
     note = f"rows with several replies, of which the first one was used: {several}"
     return [*run_on_notes(n_run_on), *[Notice(note, code="several-replies")] * bool(several)]
@@ -237,7 +239,7 @@ def _reply(
     row: SourceRow, prompt: Prompt | None, item: log.LoggedItem, reading: _ReplyReading
 ) -> log.LogReply:
     make = partial(reading.make, row.line, item=item)
-    if (text := generated_text(row.cells)) is not None:
+    if (text := reading.texts.get(row.line)) is not None:
         if row.line in reading.run_on:
             answer = reading.naming.answer(innermost(row.cells.get("resps", text)), item.k, item.choices)
             if answer["pick"] is not None:
@@ -274,14 +276,16 @@ def _reply(
 
 
 def _contradictions(
-    replies: Sequence[tuple[SourceRow, log.LogReply]], targets: Collection[str]
+    replies: Sequence[tuple[SourceRow, log.LogReply]],
+    texts: Mapping[int, str | None],
+    targets: Collection[str],
 ) -> tuple[list[Fault], list[Notice]]:
     """Return faults for rows in which a metric contradicts the scores, or the pick and the key. A note is about rows in
     which only a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm = list[Fault](), list[int]()
     for row, reply in replies:
         rightness, norms = log.scores_of_row(row.cells), _norms(reply)
-        plain = generated_text(row.cells) in targets
+        plain = texts.get(row.line) in targets
         for metric, right in rightness.items():
             if not reply.scores:
                 against = blamed = log.pick_contradicts(right, reply.item, reply.pick, plain=plain)
