@@ -26,6 +26,8 @@ from robustify.judging.baselines.wording import (
 
 CHUNK = 2_000
 """Number of items per chunk."""
+_SPLIT = 20_000
+"""Number of texts that are split into words at a time."""
 _END = "\0"
 _TOKEN = re.compile(f"{_END}|{WORD.pattern}")
 _CLASSES: tuple[Callable[[str], bool], ...] = (
@@ -60,13 +62,18 @@ class Vocabulary(dict[str, int]):
 
     def read(self, texts: Sequence[str]) -> tuple[Ints, Ints]:
         """Split texts into words, and return the text number and the code of each word, in order (w,)."""
-        joined = _END.join(texts)
-        if joined.count(_END) >= max(len(texts), 1):
-            joined = _END.join(text.replace(_END, " ") for text in texts)
-        tokens = _TOKEN.findall(joined.casefold())
-        codes = np.fromiter(map(self.__getitem__, tokens), np.int64, len(tokens))
+        # Words as strings take ten times the memory of their codes, so they are split in blocks.
+        blocks = (texts[start : start + _SPLIT] for start in range(0, len(texts), _SPLIT))
+        codes = np.concatenate([np.empty(0, dtype=np.int64), *map(self._codes, blocks)])
         is_word = codes > 0
         return np.cumsum(~is_word, dtype=np.int64)[is_word], codes[is_word]
+
+    def _codes(self, texts: Sequence[str]) -> Ints:
+        joined = _END.join([*texts, ""])
+        if joined.count(_END) > len(texts):
+            joined = _END.join([*(text.replace(_END, " ") for text in texts), ""])
+        tokens = _TOKEN.findall(joined.casefold())
+        return np.fromiter(map(self.__getitem__, tokens), np.int64, len(tokens))
 
     def among(self, words: frozenset[str]) -> Bools:
         """Return a mask over all codes that selects these words (codes,)."""

@@ -178,6 +178,7 @@ class KeyWords:
         word = codes[is_informative] % base
         in_key = np.bincount(inverse, at_key)[is_informative]
         even = holders[is_informative] / options.k[item]
+        del row, item_of, codes, inverse, holders  # as large as what follows
         # Counts over the items outside the item's group: items with the word, its keys, and its expected keys.
         group_word = np.unique(group[item] * base + word, return_inverse=True)[1]
         n, keys, expected = (
