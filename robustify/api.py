@@ -171,7 +171,7 @@ class Rule(TypedDict, total=False):
 
 
 class AuditRule(Rule, total=False):
-    """Settings of a run that reads its set. `split` is that of a folder, or of a set of the hub. `include_path` are folders
+    """Settings of a run with items. `split` is that of a folder, or of a set of the hub. `include_path` are folders
     with tasks of lm-eval, and `trust_task_code` runs the code of a task, if the set is given by its name. `fields` maps
     the parts of an item to columns that are not identified, such as `{"key": "answer", "choices": ["A", "B"]}`."""
 

@@ -106,7 +106,7 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """Refusal by the gate, or because a restricted set lacks terms, data, a key, or a private folder, or would leave it."""
+    """Refusal by the gate, or of a set that lacks terms, data, a key, or a private folder, or whose text would leave."""
 
     exit_code = 4
 

@@ -1,4 +1,4 @@
-"""Commands of `robustify restricted`, which manage adapters, keys, terms, and hashed splits, and `robustify gate`."""
+"""Command `robustify gate`, and the commands of `robustify restricted` for adapters, keys, terms, and hashed splits."""
 
 import os
 from pathlib import Path

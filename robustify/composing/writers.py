@@ -63,7 +63,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRequest:
-    """Request for at least `n` more candidates for a pool that has too few, or whose key a rule always finds.
+    """Request for at least `n` more candidates: the pool has too few, or a rule always finds the key among them.
 
     `form` has the properties that each candidate must have, in words, such as `at most 9 characters`.
     """

@@ -211,7 +211,7 @@ def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
 
 
 def _run_marks(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
-    """Yield the marks of runs of telling words, each just long enough: from every word, or without overlap if `apart`."""
+    """Yield the mark of each shortest run of telling words, starting at every word, or without overlap if `apart`."""
     telling = [word for word in words if word not in COMMON]
     start = end = size = 0
     while end < len(telling):

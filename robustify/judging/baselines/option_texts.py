@@ -189,7 +189,7 @@ class OptionTexts:
 
     @cached_property
     def sets(self) -> tuple[Ints, Ints]:
-        """Option number and code of each distinct word of an option, sorted by option."""
+        """Number of the option and code of the word, for each distinct word of an option, sorted by option."""
         row, word = self.words
         size = len(self.vocabulary)
         pairs = np.sort(row * size + word)

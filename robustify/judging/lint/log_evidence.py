@@ -151,8 +151,8 @@ _FEWEST = 4
 
 
 def of_rows(test: Callable[[LoggedRow], str]) -> Find:
-    """Return the function of a rule about single rows. `test` returns the words, or "" if it finds nothing. If it finds
-    something in most rows, that is one finding on the log."""
+    """Return the function of a rule that checks single rows. `test` returns the words, or "" if it finds nothing. If it
+    finds something in most rows, that is one finding on the log."""
 
     def find(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
         for log in logs:

@@ -43,7 +43,7 @@ def unequal_requests(row: LoggedRow) -> str:
 
 
 def uneven_prompts(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts without the instruction, or with another number of examples, than most prompts of the log have."""
+    """Find prompts that lack the log's usual instruction or have an unusual number of examples."""
     for log in logs:
         rows = [
             row for row in log.rows if row.prompt is not None and row.question and row.question in row.context

@@ -128,7 +128,7 @@ class _ModelRows:
         return {name: tuple(map(self._looks, slopes_of)) for name, slopes_of in slopes.items()}
 
     def _looks(self, slope: Slope) -> _Influenced:
-        """Return the mean of u (p - p0), and the influence of each item by the chain rule."""
+        """Return what looks bring, the mean of u (p - p0), and the influence of each item (chain rule)."""
         options, n = self.options, len(self.options)
         by_looks = options.key_probability(slope.b, slope.kappa)
         without_looks = options.key_probability(0.0, slope.kappa)

@@ -121,7 +121,7 @@ def panel_slope(options: ReadOptions, picks: Ints, wrong: Slope) -> Slope:
 def _maximized(
     penalized: Callable[[Floats], tuple[float, Floats]], beta: Floats, ridge: Floats
 ) -> tuple[Floats, Floats]:
-    """Find the maximum of a penalized likelihood from `beta` (parameters,), with its gradient by item."""
+    """Maximize a penalized likelihood, starting at `beta` (parameters,). Also return its gradient by item."""
     value, score = penalized(beta)
     for _ in range(_STEPS):
         step = np.linalg.solve(score.T @ score + np.diag(ridge), score.sum(axis=0) - ridge * beta)

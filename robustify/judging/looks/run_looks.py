@@ -52,7 +52,7 @@ def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float,
     """Fit the reader to keys that a hash of their texts draws again. Return whether it beats chance, its accuracy, and
     chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
     if responses.items is None:
-        raise ValueError("the placebo reads the texts of options, which are unknown")
+        raise ValueError("looks need the texts of options, which this run lacks")
     content, groups = content_hashes(responses.items), responses.groups
     group = np.arange(len(content)) if groups is None else np.unique(groups, return_inverse=True)[1]
     first_content = np.full(int(group.max(initial=-1)) + 1, np.inf)

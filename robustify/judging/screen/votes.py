@@ -174,7 +174,7 @@ def in_own_order(block: Block) -> bool:
 
 
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:
-    """Return the share of items that voters would all get right if they were independent, or if they guessed. `accuracy`
+    """Return two expected shares of items that all voters get right: if they are independent, and if they guess. `accuracy`
     is (m,), and `k` (n,). None without voters, or if a voter answered nothing."""
     if not len(accuracy) or not len(k) or bool(np.isnan(accuracy).any()):
         return None, None

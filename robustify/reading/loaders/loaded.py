@@ -169,7 +169,7 @@ class TaskDocument:
 
     @property
     def place(self) -> tuple[str, str]:
-        """Number and target of the document, which identify it in logs that have another form."""
+        """Number and target of the document, which identify it in logs of other formats."""
         return self.number, self.target
 
 

@@ -316,7 +316,7 @@ def _contradictions(
 
 
 def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
-    """Map each metric of lm-eval to the scores of a reply that it compares. Labels have equal lengths."""
+    """Map each metric of lm-eval to the scores that it compares. Labels have equal lengths."""
     scores, norms = reply.scores, {"acc": reply.scores}
     if not reply.by_text:
         norms["acc_norm"] = scores

@@ -47,8 +47,7 @@ class ItemWords:
         return {name: self.model(name, i) for i, name in enumerate(names, 1)}
 
     def _lacks(self, name: str) -> bool:
-        """Return whether items and the name share nothing: the name without blanks, a word of it, or an item's long word in
-        it."""
+        """Return whether no item shares with the name: the name without blanks, a word of it, or a long word in it."""
         bare_name, words = joined_words(name), _words(name) | _words(_INNER_CAPITAL.sub(" ", name))
         inside = len(bare_name) >= LONG and bare_name in self.texts
         return not (

@@ -238,7 +238,7 @@ class Candidates(BaseModel):
     def shown(
         self, groups: Sequence[str] = (), room: float | None = None, paid_for: Collection[str] = ()
     ) -> list[int]:
-        """Return which numbers of the given groups (by default, all) fit into the `room` in bits, or into the budget. Those
+        """Return which numbers of the `groups` (by default, all) fit into `room` bits (by default, the budget). Those
         whose codes or marks are `paid_for` cost nothing. Only order and bits decide, because a choice by value would be
         information."""
         bits_left = (self.page.available or 0.0) - self.page.owed if room is None else room
