@@ -37,7 +37,7 @@ LARGEST, SHARE = 20, 0.1
 """Most items in a group of relatives, and largest share of the items, so that small sets still fill several folds."""
 FEWEST_SHARING, MOST_SHARING = 2, 300
 """Fewest and most items that contain a compared column. More common columns hardly tell relatives from other items."""
-_COMPARED = 200
+_COMPARED = 500
 """Number of items per batch of comparisons."""
 _TRIED, _SAMPLED = 64, 97
 """Mean number of pairs per item that are compared first, and the step at which their smallest product is estimated."""
@@ -130,7 +130,7 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
         return np.where(i == j, -np.inf, np.round(covariance * scale[i] * scale[j], 6))
 
     for start in range(0, n, _COMPARED):
-        products = _products(weights[start : start + _COMPARED], by_column)
+        products = weights[start : start + _COMPARED] @ by_column
         rows, n_products = np.arange(start, start + products.shape[0]), np.diff(products.indptr)
         # The pairs with the largest products show how similar the nearest items are at least. Of the other pairs, only
         # those are compared that could be as similar.
@@ -146,19 +146,6 @@ def _nearest(weights: "csr_array") -> tuple[Ints, Floats]:
             bound = np.where(weakest > 0, bound - _SLACK, -np.inf)
             fewest = np.where(bound < fewest, bound, np.inf)
     return near, likeness
-
-
-def _products(rows: "csr_array", by_column: "csr_array") -> "csr_array":
-    """Return `rows @ by_column`. The operator computes each product twice, because it counts its cells first."""
-    from scipy.sparse import _sparsetools, csr_array
-
-    (n, m), kind, a, b = (rows.shape[0], by_column.shape[1]), by_column.indices.dtype, rows, by_column
-    most = int(np.diff(b.indptr)[a.indices].sum())
-    ends, columns, data = np.empty(n + 1, kind), np.empty(most, kind), np.empty(most, a.dtype)
-    _sparsetools.csr_matmat(
-        n, m, a.indptr, a.indices, a.data, b.indptr, b.indices, b.data, ends, columns, data
-    )
-    return csr_array((data[: ends[-1]], columns[: ends[-1]], ends), shape=(n, m))
 
 
 def _fill(nearest: Ints, likeness: Floats, i: Ints, j: Ints, alike: Floats) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array
 
 from bench.simulate.dependent import _SCRIPTS, DEPENDENT, longer_scripts, plain, scripts
 from robustify.items.item import Item
@@ -23,7 +22,7 @@ from robustify.judging.baselines.near_duplicates import (
     near_duplicates,
     parallel_items,
 )
-from robustify.judging.baselines.relatives import LARGEST, _products, merge_groups, relatives
+from robustify.judging.baselines.relatives import LARGEST, merge_groups, relatives
 from robustify.judging.context import Rules, context
 from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import ScreenRules
@@ -219,16 +218,6 @@ def test_the_most_similar_pairs_come_first_and_no_group_is_too_large() -> None:
     pairs = np.array([0, 2, 1]), np.array([1, 3, 2])
     assert merge_groups(np.arange(40), *pairs)[:5].tolist() == [0, 0, 0, 0, 4]
     assert merge_groups(np.arange(30), *pairs)[:5].tolist() == [0, 0, 2, 2, 4], "at most three of thirty"
-
-
-def test_products_are_those_of_the_operator() -> None:
-    draw = np.random.default_rng(0)
-    rows, columns = (
-        csr_array(draw.binomial(1, 0.2, shape) * draw.random(shape)) for shape in ((30, 50), (50, 20))
-    )
-    own, usual = _products(rows, columns), rows @ columns
-    for parts in ((own.data, usual.data), (own.indices, usual.indices), (own.indptr, usual.indptr)):
-        np.testing.assert_array_equal(*parts)
 
 
 def test_relatives_depend_on_content_alone() -> None:
