@@ -27,7 +27,7 @@ _VERBS = """
     Resolve Restore Resume Return Rewrite Round Run Sample Save Say Scale Scan Score Screen Seal Search See Select Send
     Separate Set Shorten Show Shuffle Sign Simulate Skip Smooth Solve Sort Split Standardize Start Stop Store Stream
     Subtract Sum Summarize Suppress Swap Switch Take Test Tokenise Track Train Translate Trim Try Turn Undo Unpack Update
-    Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
+    Maximize Use Validate Verify Wait Warn Watch Weigh Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 _LEANS = re.compile(r"(?:^|\. )(?:See|As|Like) (?:the )?(?:class|`)|^As in `|\(c,\): see")
