@@ -53,17 +53,13 @@ class Access:
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
 
 
-def require_no_demo(name: str, asked: bool = False) -> None:
+_OFF = ("", "0", "f", "false", "n", "no", "off")
+"""Values of SAFE_DEMO that ask for nothing."""
+
+
+def require_no_demo(name: str, safe_demo: bool = False) -> None:
     """Raise `AuthorisationError` if only public sets may be read, because `--safe-demo` or SAFE_DEMO asks for it."""
-    if asked or os.environ.get("SAFE_DEMO", "").strip().lower() not in (
-        "",
-        "0",
-        "f",
-        "false",
-        "n",
-        "no",
-        "off",
-    ):
+    if safe_demo or os.environ.get("SAFE_DEMO", "").strip().lower() not in _OFF:
         raise AuthorisationError(
             f"{name} is a restricted set, but --safe-demo (or SAFE_DEMO=1) allows only public sets. For a demonstration, "
             "run `robustify demo_benign.yaml`. To read the restricted set, unset SAFE_DEMO.",

@@ -80,8 +80,8 @@ def local_items(
     from datasets import Dataset
 
     require_silence(sys.argv)
-    found = [read_split(_near_the_tasks(name, sys.argv)) for name in splits]
-    return {"test": Dataset.from_list(documents(found, cloze, passages))}
+    listed = [read_split(_near_the_tasks(name, sys.argv)) for name in splits]
+    return {"test": Dataset.from_list(documents(listed, cloze, passages))}
 
 
 def _near_the_tasks(name: str, argv: Sequence[str]) -> Path:

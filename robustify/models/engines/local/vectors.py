@@ -37,7 +37,7 @@ def vectors_from_process(
                 given.write(json.dumps({"folder": str(folder), "texts": texts, "dtype": dtype}).encode())
             while (line := process.stdout.readline()) not in (_END, b""):
                 progress(int(line))
-            found = process.stdout.read()
+            data = process.stdout.read()
         except BaseException:
             process.kill()
             raise
@@ -49,26 +49,26 @@ def vectors_from_process(
         )
     if process.returncode:
         return None
-    return np.frombuffer(found, dtype=np.float32).reshape(len(texts), -1)
+    return np.frombuffer(data, dtype=np.float32).reshape(len(texts), -1)
 
 
-def main() -> None:
+def answer_request() -> None:
     """Embed the texts of standard input."""
     # What a library prints must not end up among the vectors.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     from robustify.models.engines.local.model import sentence_vectors  # imports torch
 
-    asked = json.load(sys.stdin)
+    request = json.load(sys.stdin)
 
     def progress(n: int) -> None:
         out.write(b"%d\n" % n)
         out.flush()
 
-    vectors = sentence_vectors(Path(asked["folder"]), asked["texts"], progress, dtype=asked["dtype"])
+    vectors = sentence_vectors(Path(request["folder"]), request["texts"], progress, dtype=request["dtype"])
     out.write(_END + vectors.tobytes())
     out.close()
 
 
 if __name__ == "__main__":
-    main()
+    answer_request()
