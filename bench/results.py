@@ -58,7 +58,8 @@ def left_out(name: str) -> Iterator[None]:
 
 
 def measured(command: Sequence[str], look: Callable[[int], None] | None = None, **how: Any) -> Tree:
-    """Run a command, and return its exit code, wall and processor seconds, peak memory in MiB, and the load before it.
+    """Run a command, and return its exit code, wall and processor seconds, peak memory in MiB, the load before it, and
+    whether the processor has AVX-512.
 
     Children that it waits for count, and of memory, the largest process, or this one at its start. `look` gets its process
     ID five times a second.
@@ -77,7 +78,14 @@ def measured(command: Sequence[str], look: Callable[[int], None] | None = None, 
         "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
         "peak_mib": used.ru_maxrss // 1024,
         "load_before": round(load, 2),
+        "avx512": has_avx512(),
     }
+
+
+def has_avx512() -> bool:
+    """Return whether the processor has AVX-512, with which the encoder takes about a quarter of the time."""
+    facts = Path("/proc/cpuinfo")
+    return facts.is_file() and "avx512f" in facts.read_text(encoding="utf-8").split()
 
 
 def publish(path: Path, found: Tree) -> None:
