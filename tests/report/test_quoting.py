@@ -111,7 +111,7 @@ def test_the_report_is_a_table_in_three_formats_and_one_structured_object() -> N
     assert {"reader", "options_worth", "checks", "advice", "signature", "state"} <= tree.keys()
 
 
-def test_explain_the_notebook_and_the_page_on_writers_say_what_looks_bring() -> None:
+def test_explain_the_notebook_and_the_findings_say_what_looks_bring() -> None:
     done = CliRunner().invoke(cli, ["explain", str(DEMO)])
     tree = json.loads((DEMO / "summary.json").read_text("utf-8"))
     for name, model in tree["models"].items():
@@ -122,9 +122,7 @@ def test_explain_the_notebook_and_the_page_on_writers_say_what_looks_bring() -> 
     assert [cell for cell in cells if cell["cell_type"] == "code" and "looks" in "".join(cell["source"])]
     looks = json.loads((DEMO.parent / "atlas" / "mmlu_pro.json").read_text("utf-8"))["looks"]
     ends = " to ".join(f"{100 * share:.1f}" for share in looks["range"])
-    assert f"[looks](filter.md#what-looks-bring) brought {ends} points" in (docs / "writers.md").read_text(
-        "utf-8"
-    )
+    assert f"{ends} points" in (docs / "findings.md").read_text("utf-8")
 
 
 def test_the_paper_has_its_two_sections_and_its_two_pictures() -> None:

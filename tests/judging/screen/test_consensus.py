@@ -1,5 +1,6 @@
 """Votes become verdicts: rotations are averaged, ties are no votes, and a missing answer is never kept."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -218,8 +219,11 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
     b = bench(30, 2, seed=1)
     some = rows(b)
     twice = [*some, some[5], some[5], some[100]]
-    with pytest.raises(DataError, match=r"i00001 .* 3 .* v0 .* choices_only .*d4-like-v1.* 3\.") as refused:
+    with pytest.raises(DataError) as refused:
         collect_votes(Answers.of(twice), unanimous(), b.ids)
+    words = re.findall(r"[\w-]+", str(refused.value))
+    assert {"i00001", "v0", "choices_only", "d4-like-v1"} <= {*words}
+    assert [word for word in words if word.isdigit()] == ["3", "3"], "rows of the item, and repeated rows"
     assert (refused.value.code, refused.value.exit_code) == ("repeated-rows", 3)
 
 
