@@ -92,10 +92,12 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 class StoredColumn:
-    """Column of a file with `total` rows, read in blocks. The file is open only between its first and last block."""
+    """Column of a file with `total` rows, read in blocks. The file is open only between its first and last block, and must
+    stay as it was on creation."""
 
     def __init__(self, path: Path, name: str, total: int) -> None:
         self._path, self._field, self._total = path, SCHEMA.field(name), total
+        self._version = _version(path)
         self._blocks: Iterator[tuple[int, pa.ChunkedArray]] = iter(())
         self._first, self._block = -1, pa.chunked_array([], self._field.type)
 
@@ -118,13 +120,19 @@ class StoredColumn:
         """Yield the first row and the values of each block, from the row group of `start` on."""
         with opened(self._path) as file:
             ends = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
-            if ends[-1] != self._total:
+            if _version(self._path) != self._version:
                 raise pa.ArrowInvalid("The file was replaced.")
             group = int(np.searchsorted(ends, start, "right")) - 1
             first, groups = int(ends[group]), range(group, file.num_row_groups)
             for batch in file.iter_batches(ROWS, groups, [self._field.name], use_threads=False):
                 yield first, pa.chunked_array([batch.column(0)]).cast(self._field.type)
                 first += len(batch)
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Return what differs between a file and one that replaced it."""
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns
 
 
 def ints(column: pa.ChunkedArray, missing: int = -1) -> Ints:

@@ -173,3 +173,19 @@ def test_a_damaged_table_is_a_data_error(tmp_path: Path, content: bytes) -> None
     (tmp_path / "answers.parquet").write_bytes(content)
     with pytest.raises(DataError, match=r"answers\.parquet"):
         Answers.read(tmp_path / "answers.parquet")
+
+
+@pytest.mark.parametrize("after", [0, 1], ids=["as many rows", "another number of rows"])
+def test_a_large_table_that_is_replaced_while_it_is_used_is_a_data_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    for module in ("answers", "answer_columns"):
+        monkeypatch.setattr(f"robustify.items.{module}.ROWS", 2)
+    path = tmp_path / "answers.parquet"
+    Answers.of(three()).write(path)
+    read = Answers.read(path)
+    Answers.of([*three()[::-1], *three()[:after]]).write(tmp_path / "other.parquet")
+    (tmp_path / "other.parquet").replace(path)
+    with pytest.raises(DataError) as error:
+        _ = read.block("full", "m").scores
+    assert error.value.code == "unreadable-answer-table"
