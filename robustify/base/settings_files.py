@@ -19,6 +19,8 @@ MOST_YAML = 1 << 18
 """Maximum size of a YAML file in bytes. PyYAML needs ten seconds per megabyte."""
 HARNESSES = ("lm-eval", "inspect", "hf")
 """Prefixes of names that can stand in place of a file of items."""
+DATA_MODULE, DATA_FUNCTION = "data.py", "data.rows"
+"""Module in the folder of a task of lm-eval that we exported, and the function in it that reads the task's data."""
 _TASK_FILES = {"lm-eval": (".yaml", ".yml"), "inspect": (".py",)}
 _MOST_DEEP = 20
 _HEAD = 4096

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from robustify.base.files import write_text
+from robustify.base.settings_files import DATA_FUNCTION, DATA_MODULE
 from robustify.export import writing
 from robustify.export.writing import AsFreeRows, FreeRows, Heading, commented, write_parquet
 from robustify.items.item import Item, item_row
@@ -159,22 +160,21 @@ _Quoted.add_representer(str, _quoted)
 _Quoted.add_representer(Function, lambda dumper, name: dumper.represent_scalar("!function", str(name)))
 
 
-MODULE = "data.py"
 START = (
     "Start it in any folder: lm_eval run --include_path THIS_FOLDER --tasks TASK --model hf --model_args ..."
 )
 """Comment on how to start a task."""
-_ROWS = Function("data.rows")
 
 
 def beside(files: Sequence[str]) -> dict[str, Any]:
     """Build the dataset options of a task with these files in its folder, which the module of `write_module` reads."""
-    return {"custom_dataset": _ROWS, "dataset_kwargs": {"files": list(files)}}
+    return {"custom_dataset": Function(DATA_FUNCTION), "dataset_kwargs": {"files": list(files)}}
 
 
 def write_module(folder: Path) -> None:
     """Write the Python module that finds the data of the tasks in its folder."""
-    write_text(folder / MODULE, writing.ENVIRONMENT.get_template("lm_eval_data.py.j2").render())
+    ours = files("robustify.reading") / "harness" / "data_beside.py"
+    write_text(folder / DATA_MODULE, ours.read_text(encoding="utf-8"))
 
 
 LOADER = Function("robustify.restricted.loader.local_items")

@@ -13,10 +13,11 @@ import pytest
 
 from robustify.base.errors import DataError, GuardrailError, ResourceError
 from robustify.base.files import write_text
+from robustify.base.settings_files import DATA_MODULE
 from robustify.cli import cli
 from robustify.export import exporters, tasks
 from robustify.export.dataset import export_dataset, export_instruct
-from robustify.export.tasks import MODULE, export_inspect, export_lm_eval
+from robustify.export.tasks import export_inspect, export_lm_eval
 from robustify.export.writing import KEPT, exporter, exporting, files_of
 from robustify.pipeline.from_logs import import_logs
 from robustify.pipeline.steps import rejudge
@@ -128,7 +129,7 @@ def test_a_halted_run_is_refused_and_as_kept_it_says_so_in_its_files(
     assert any(p.suffix in (".py", ".md", ".yaml") for p in paths)
     for path in paths:
         # The module that finds the data of tasks knows no run.
-        if path.name != MODULE and (path.suffix in (".py", ".md") or path.name == "made_up_kept.yaml"):
+        if path.name != DATA_MODULE and (path.suffix in (".py", ".md") or path.name == "made_up_kept.yaml"):
             assert re.search("State .*: failed: ", path.read_text().replace("\\", "")), path.name
 
 

@@ -17,7 +17,8 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-from robustify.export.tasks import MODULE, START, task_name, write_free_task, write_tasks
+from robustify.base.settings_files import DATA_MODULE
+from robustify.export.tasks import START, task_name, write_free_task, write_tasks
 from robustify.export.writing import Heading
 from robustify.freeform.free_grading import convert_items, grade, process_results
 from robustify.items.item import Item, item_row
@@ -144,7 +145,7 @@ def test_every_text_is_read_as_it_is_in_any_folder(tmp_path: Path, kind: str, pl
     folder, splits = tmp_path / place, typed(kind)
     tasks_of(tmp_path / "a other b", splits)
     for name, task in tasks_of(folder, splits).items():
-        module = runpy.run_path(str(folder / "lm_eval_tasks" / MODULE))
+        module = runpy.run_path(str(folder / "lm_eval_tasks" / DATA_MODULE))
         held = module["rows"](**task["dataset_kwargs"], version=1)
         expected = [item for split in name.split("_")[:1] for item in splits.get(split, splits["cloze"])]
         assert list(held["test"]) == [item_row(item) for item in expected]

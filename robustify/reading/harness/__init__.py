@@ -93,13 +93,18 @@ def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
 
 def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[str, Any]:
     files = task_files(task, source.include_path, cache)
-    guard.require_unrestricted(
-        source.path, files.words, [Path(word) for word in files.words if os.path.isfile(word)]
-    )
+    folders = [Path(), *(module.parent for module in files.modules)]
+    named = [folder / word for folder in folders for word in files.words]
+    guard.require_unrestricted(source.path, files.words, [path for path in named if os.path.isfile(path)])
     if files.code and not source.trust_task_code:
         raise _code_refused(source.path, [*files.code])
-    folders = [*map(str, files.folders), *source.include_path]
-    return {"task": files.task, "folders": folders, "trusted": source.trust_task_code, "reads": [*files.sets]}
+    return {
+        "task": files.task,
+        "folders": [*map(str, files.folders), *source.include_path],
+        "modules": [*map(str, files.modules)],
+        "trusted": source.trust_task_code,
+        "reads": [*files.sets],
+    }
 
 
 def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
@@ -174,7 +179,8 @@ def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[s
         )
     if kinds[0] == "FileNotFoundError":
         raise DataError(
-            f"{name}: {stage} failed, because a data file does not exist. Relative paths start in the current folder.",
+            f"{name}: {stage} failed, because a data file does not exist. Relative paths start in the current folder, "
+            "but those of a task that robustify exported start in the folder of the task.",
             code="missing-task-data",
         )
     raise DataError(

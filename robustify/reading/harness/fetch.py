@@ -11,12 +11,14 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
+
+from robustify.base.settings_files import DATA_FUNCTION, DATA_MODULE
 
 UNREACHABLE = {
     "ConnectionError", "OfflineModeIsEnabled", "DatasetNotFoundError", "LocalEntryNotFoundError", "ConnectError",
@@ -44,7 +46,7 @@ class _ChoiceError(Exception):
 def _lm_eval(job: Job, facts: Facts) -> Iterator[object]:
     """Yield the documents of a task or of each task of a group, with the requests that lm-eval builds for them."""
     if not job["trusted"]:
-        _refuse_code()
+        _refuse_code(job["modules"])
     manager = importlib.import_module("lm_eval.tasks").TaskManager(
         include_path=job["folders"] or None, include_defaults=False
     )
@@ -76,8 +78,9 @@ def _requests(task: Any, name: str, number: int, doc: Any) -> Facts:
     return {"text": text, "choices": choices, "target": target, "n_requests": len(pairs)}
 
 
-def _refuse_code() -> None:
-    """Make lm-eval refuse functions of tasks, metrics from the hub, and templates that use Python's internals."""
+def _refuse_code(modules: Collection[str]) -> None:
+    """Make lm-eval refuse functions of tasks, metrics from the hub, and templates that use Python's internals. The data
+    beside these modules is read by our own copy of them."""
     utils: Any = importlib.import_module("lm_eval.utils")
     files: Any = importlib.import_module("lm_eval.tasks._yaml_loader")
     sandbox = importlib.import_module("jinja2.sandbox").SandboxedEnvironment(
@@ -88,8 +91,21 @@ def _refuse_code() -> None:
     def refuse(*_: object) -> None:
         raise _CodeRefusedError
 
+    def imported(name: str, folder: Path) -> Callable[..., object]:
+        module = (folder / DATA_MODULE).resolve()
+        if name != DATA_FUNCTION or str(module) not in modules:
+            raise _CodeRefusedError
+        ours: Any = importlib.import_module("robustify.reading.harness.data_beside")
+
+        def rows(files: list[str], **_: object) -> object:
+            # It reads files that are beside its own.
+            ours.__file__ = str(module)
+            return ours.rows(files)
+
+        return rows
+
     utils.env = sandbox
-    files._import_func_in_yml = files._import_fun_from_str = refuse
+    files._import_func_in_yml, files._import_fun_from_str = imported, refuse
     sys.modules["evaluate"] = None  # type: ignore[assignment]
 
 
@@ -97,7 +113,7 @@ def _origin(task: Any) -> dict[str, str]:
     """Return the data set of a task, and its revision, which the task pins or which was found when loading."""
     config, splits = task.config, getattr(task, "dataset", None)
     arguments = getattr(config, "dataset_kwargs", None) or {}
-    paths = str(arguments.get("data_files") or "")
+    paths = str(arguments.get("data_files") or arguments.get("files") or "")
     names = [Path(path).name for path in re.findall(r"[^'\"{}\[\]:, ]+[./][^'\"{}\[\], ]+", paths)]
     parts = [str(part) for part in (config.dataset_path, config.dataset_name) if part]
     commits = [*map(_commit, splits.values())] if isinstance(splits, Mapping) else []

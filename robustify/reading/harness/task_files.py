@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from robustify.base.errors import UsageError
+from robustify.base.settings_files import DATA_FUNCTION
 
 _MOST_BYTES = 1 << 22
 _TOP_KEYS = re.compile(
@@ -25,7 +26,7 @@ _TOP_KEYS = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[^\s\[\],'\"-][^\s\[\],'\"]*")
-_DATA_KEYS = ("data", "path", "name", "split")
+_DATA_KEYS = ("data", "path", "name", "split", "files")
 """Beginnings or ends of keys under which any text names data. Elsewhere, only texts without white space do."""
 
 Index = Mapping[str, list[str]]
@@ -46,7 +47,8 @@ _Loader.add_constructor("!function", lambda loader, node: _Code(loader.construct
 @dataclass(slots=True)
 class TaskFiles:
     """YAML files of a task, of the files that it includes, and of its members. `words` are the names in them, `code` the
-    functions, and `sets` the data. `folders` are those of the files, and `task` is the name or file to load."""
+    functions, and `sets` the data. `modules` are copies of `data_beside`, which only name data and need not run. `folders`
+    are those of the files, and `task` is the name or file to load."""
 
     task: str
     sets: dict[str, None] = field(default_factory=dict)
@@ -54,6 +56,7 @@ class TaskFiles:
     read: dict[Path, None] = field(default_factory=dict)
     words: dict[str, None] = field(default_factory=dict)
     code: dict[str, None] = field(default_factory=dict)
+    modules: dict[Path, None] = field(default_factory=dict)
 
 
 def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
@@ -195,8 +198,12 @@ def _record(node: object, key: str, path: Path, files: TaskFiles, visited: set[i
     """Record the names and functions in a part of a YAML file. With aliases, a part can stand in many places."""
     match node:
         case _Code():
+            # As in lm-eval, a module is where its link leads.
+            module = (path.resolve().parent / f"{node.rpartition('.')[0].replace('.', '/')}.py").resolve()
+            if node == DATA_FUNCTION and key == "custom_dataset" and _is_ours(module):
+                files.modules[module] = None
+                return
             files.code[f"{path.name}: {key} ({node})"] = files.words[str(node)] = None
-            module = path.parent / f"{node.rpartition('.')[0].replace('.', '/')}.py"
             if module.is_file():
                 files.words |= dict.fromkeys(code_words(module))
         case str() if key.startswith(_DATA_KEYS) or key.endswith(_DATA_KEYS) or not re.search(r"\s", node):
@@ -207,6 +214,14 @@ def _record(node: object, key: str, path: Path, files: TaskFiles, visited: set[i
             visited.add(id(node))
             for name, value in node.items() if isinstance(node, dict) else ((key, member) for member in node):
                 _record(value, str(name), path, files, visited)
+
+
+def _is_ours(module: Path) -> bool:
+    """Return whether a module has the source of `data_beside`, so that it can be replaced by our own copy."""
+    with suppress(OSError, ValueError):
+        ours = Path(__file__).with_name("data_beside.py")
+        return module.is_file() and module.read_text(encoding="utf-8") == ours.read_text(encoding="utf-8")
+    return False
 
 
 def code_words(module: Path) -> list[str]:

@@ -16,6 +16,10 @@ from typing import Any
 
 import pytest
 
+from robustify.base.settings_files import DATA_MODULE
+from robustify.export import tasks as exported
+from robustify.export.writing import Heading
+from robustify.items.item import Item
 from robustify.reading.harness import fetch
 from tests.conftest import Ended
 from tests.reading.harness.made_tasks import docs, write_tasks
@@ -85,6 +89,38 @@ def test_tasks_of_a_group_are_topics_and_their_items_those_of_the_file(tasks: Pa
     asked = {(item["stem"], tuple(item["choices"]), item["key"]) for item in items}
     assert asked == {(d["question"], tuple(d["choices"]), d["answer"]) for d in docs()}  # type: ignore[arg-type]
     assert json.loads((tasks / "run" / "run.json").read_text())["data"]["origins"][0]["set"] == "sums.jsonl"
+
+
+@needs_lm_eval
+def test_an_exported_task_is_read_without_its_module(tasks: Path) -> None:
+    items = [Item(f"i{at}", f"Which is {at}?", ("this", "that", f"{at}"), at % 3) for at in range(24)]
+    folder = tasks / "b é"
+    exported.write_tasks(folder, Heading("made", "set:made", "passed"), {"kept": items})
+    (tasks / "link").mkdir()
+    (tasks / "link" / "made.yaml").symlink_to(folder / "made_kept.yaml")
+    for name in ("made_kept", "link/made.yaml"):
+        done = called(LM_EVAL, "validate", f"lm-eval:{name}", "--include-path", folder, "--json")
+        assert json.loads(done.stdout)["read"][0]["origin"]["set"].endswith(".parquet"), done.stderr
+    assert json.loads(done.stdout)["n_items"] == 24
+    assert not [*folder.rglob("*.pyc")]
+
+
+@needs_lm_eval
+@pytest.mark.parametrize(("file", "old", "new", "code"), [
+    (DATA_MODULE, "import pyarrow\n", "import pyarrow\nPath('ran').touch()\n", 4),
+    ("made_kept.yaml", "custom_dataset", "process_docs", 4),
+    ("made_kept.yaml", "- made_kept", "- ../b/made_kept", 3),
+])  # fmt: skip
+def test_an_exported_task_that_was_changed_runs_no_code(
+    tasks: Path, file: str, old: str, new: str, code: int
+) -> None:
+    items = [Item("a", "Which?", ("this", "that"), 0)]
+    exported.write_tasks(tasks / "b", Heading("made", "set:made", "passed"), {"kept": items})
+    text = (tasks / "b" / file).read_text()
+    assert old in text
+    (tasks / "b" / file).write_text(text.replace(old, new))
+    assert called(LM_EVAL, "validate", "lm-eval:b/made_kept.yaml").returncode == code
+    assert not (tasks / "ran").exists()
 
 
 @pytest.fixture
