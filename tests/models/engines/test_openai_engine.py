@@ -3,6 +3,7 @@
 import json
 import logging
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,6 +127,32 @@ def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
         check_model(model("https://llm.example.org/v1"), Path(), ())
     assert "ALL_PROXY" in str(e.value)
     assert "sesame" not in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "loads"),
+    [
+        ("http://127.0.0.1:1/v1", False),
+        ("HTTPS://127.0.0.1:1/v1", True),
+        ("https://llm.example.org/v1", True),
+        # The proxy may have TLS.
+        ("http://llm.example.org/v1", True),
+    ],
+)
+def test_certificates_are_loaded_if_the_server_or_a_proxy_may_have_tls(
+    url: str, loads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import openai
+
+    given = []
+    real = openai.DefaultHttpxClient
+    monkeypatch.setattr(
+        "openai.DefaultHttpxClient", lambda **more: given.append(more["verify"]) or real(**more)
+    )
+    client.Client(model(url)).close()
+    assert given == [True] or not loads
+    assert loads or given[0].verify_mode == ssl.CERT_REQUIRED
+    assert loads or given[0].cert_store_stats()["x509"] == 0
 
 
 # the key

@@ -13,7 +13,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from email.utils import mktime_tz, parsedate_tz
+from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from typing import Any
+from urllib.parse import urlsplit
 
 from robustify.base.errors import ModelError, UsageError, installing
 from robustify.models.model_settings import OpenAIModel, host_of, refuse_servers
@@ -115,11 +117,14 @@ class Client:
         self.answered, self.retries = False, model.retries
         self.counts: Counter[str] = Counter()
         self._lock = threading.Lock()
+        is_remote, scheme = host_of(model.base_url) is not None, urlsplit(model.base_url).scheme
         try:
             http = openai.DefaultHttpxClient(
                 follow_redirects=False,
                 # For a server on this machine, a proxy from the environment would send prompts off the machine.
-                trust_env=host_of(model.base_url) is not None,
+                trust_env=is_remote,
+                # Without TLS, no certificates are loaded, which takes 20 ms. TLS would fail with this empty context.
+                verify=is_remote or scheme == "https" or SSLContext(PROTOCOL_TLS_CLIENT),
                 timeout=model.timeout,
                 event_hooks={"request": [self._check_request], "response": [correct_status]},
             )
