@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +26,22 @@ from robustify.models.engines.protocols import Logprob
 from robustify.models.model_settings import OpenAIModel
 from robustify.pipeline.config import Config, parse
 from tests.support.serving import Answer, serving
+
+
+@cache
+def _drawn(seed: int, before: str, word: str) -> float:
+    return 3 * int.from_bytes(sha256(f"{seed}|{before}|{word}".encode()).digest()[:4], "big") / 2**32
+
+
+@cache
+def _known(words: tuple[str, ...], seed: int, letters: bool, before: str) -> tuple[dict[int, float], float]:
+    """The log-probabilities of the words that every toy knows, and the logarithm that normalizes those of other words."""
+    weights = [_drawn(seed, before, word) for word in words]
+    if letters and before.endswith(":"):
+        weights[:4] = [weight + 4.0 for weight in weights[:4]]
+    # The rest of the vocabulary has a share of its own, so that a token's number is of its context alone.
+    total = math.log(sum(math.exp(weight) for weight in weights) + 100.0)
+    return {t: weight - total for t, weight in enumerate(weights)}, total
 
 
 class Toy:
@@ -51,20 +68,14 @@ class Toy:
         return self._texts[token]
 
     def scored(self, ids: Sequence[int]) -> list[dict[int, float]]:
-        return [self._following(ids[max(0, i - 1) : i + 1], set(ids)) for i in range(len(ids))]
+        seen = set(ids)
+        return [self._following(ids[max(0, i - 1) : i + 1], seen) for i in range(len(ids))]
 
     def _following(self, before: Sequence[int], seen: set[int]) -> dict[int, float]:
         told = "|".join(self._texts[t] for t in before)
-        known = set(range(len(self.WORDS)))
-        weights = {t: self._weight(told, self._texts[t]) for t in known | seen}
-        # The rest of the vocabulary has a share of its own, so that a token's number is of its context alone.
-        total = math.log(sum(math.exp(weights[t]) for t in known) + 100.0)
-        return {t: weight - total for t, weight in weights.items()}
-
-    def _weight(self, before: str, word: str) -> float:
-        drawn = int.from_bytes(sha256(f"{self.seed}|{before}|{word}".encode()).digest()[:4], "big") / 2**32
-        letter = before.endswith(":") and word in self.WORDS[:4]
-        return 3 * drawn + (4.0 if letter and self.letters else 0.0)
+        known, total = _known(self.WORDS, self.seed, self.letters, told)
+        others = {t: _drawn(self.seed, told, self._texts[t]) - total for t in seen if t >= len(known)}
+        return {**known, **others}
 
     def _id(self, piece: str) -> int:
         if piece not in self._ids:
@@ -204,7 +215,8 @@ class Stub:
         if self.manner.filtered and self.manner.filtered in said:
             return Answer(400, {"error": {"message": "stopped by a filter"}})
         n = body.get("n", 1) if self.manner.several else 1
-        texts = [self._said(said, "response_format" in body) for _ in range(n)]
+        letters = self._letters(said)
+        texts = [self._said(said, letters, "response_format" in body) for _ in range(n)]
         end = "length" if self.manner.letters == "cut" else "stop"
         choices = [
             {"index": i, "message": {"role": "assistant", "content": text}, "finish_reason": end}
@@ -212,19 +224,25 @@ class Stub:
         ]
         return Answer(200, self._reply(choices, len(ids), 2 * n))
 
-    def _said(self, prompt: str, schema: bool) -> str:
-        context, asked, _ = prompt.partition("\n\nReply with one letter")
+    def _letters(self, prompt: str) -> list[tuple[str, float]]:
+        """The letters that the prompt names and their probabilities, or none if it asks for no letter."""
+        context, asked, names = prompt.partition("\n\nReply with one letter")
         if not self.manner.letters or not asked:
+            return []
+        after = self.brain.scored(self.brain.encode(context))[-1]
+        by_word = {self.brain.text(t): math.exp(lp) for t, lp in after.items()}
+        named = [c for c in re.findall(r"\b[A-Z]\b", names) if f" {c}" in by_word] or ["A"]
+        return [(c, by_word[f" {c}"]) for c in named]
+
+    def _said(self, prompt: str, letters: list[tuple[str, float]], schema: bool) -> str:
+        if not letters:
             return f"echo {len(prompt)}"
         with self._lock:
             self._replies += 1
             n = self._replies
         if self.manner.letters == "cut" or (self.manner.mute and n % self.manner.mute == 0):
             return "I would rather not say."
-        after = self.brain.scored(self.brain.encode(context))[-1]
-        by_letter = {self.brain.text(t): math.exp(lp) for t, lp in after.items()}
-        named = [c for c in re.findall(r"\b[A-Z]\b", prompt[len(context) :]) if f" {c}" in by_letter] or ["A"]
-        drawn = random.Random(f"{prompt}|{n}").choices(named, [by_letter[f" {c}"] for c in named])[0]
+        drawn = random.Random(f"{prompt}|{n}").choices(*zip(*letters, strict=True))[0]
         return (
             json.dumps({"letter": drawn})
             if schema and self.manner.letters == "structured"
