@@ -19,7 +19,8 @@ TEMPLATES = {
     ),
 }
 HEAD = (
-    "Template for any run of robustify. It reads {data} of the folder where lm-eval is started:",
+    "Template for any run of robustify. It belongs to no run, so it cannot find the data of a run by itself. It reads",
+    "{data} of the folder where lm-eval is started:",
     "  cd RUN && lm_eval run --include_path THIS_FOLDER --tasks {name} --model hf --model_args pretrained=MODEL",
     "To start it elsewhere, write the file's whole path below. Items may have 2 to 26 choices, and different numbers of",
     "them. The tasks in RUN/lm_eval_tasks start anywhere, and are named after the benchmark.",

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustify.base.errors import AuthorisationError, DataError
+import yaml
+
+from robustify.base.errors import AuthorisationError, DataError, UsageError
 from robustify.base.files import write_new
 from robustify.items.item import Item, item_row
 from robustify.judging.cloze import ClozeSettings, excluded
@@ -60,18 +62,27 @@ def write_copy(path: Path, chosen: Iterable[Item]) -> None:
 
 
 _WRITES = ("--log_samples", "--predict_only", "--write_out", "--use_cache", "--cache_requests", "--wandb_args",
-          "--hf_hub_log_args")  # fmt: skip
+          "--trackio_args", "--hf_hub_log_args")  # fmt: skip
 """Options with which lm-eval saves text or its digests, or sends them to a service."""
 _SHORT = "sxwc"
 """Short forms of these options. lm-eval accepts several in one argument with a value (`-ws`), so these letters are
 refused anywhere in such an argument."""
 
 
+_INLINE = "inline"
+"""Source that lm-eval gives for a task whose file it does not know."""
+
+
 def local_items(
-    splits: Sequence[str], cloze: str | None = None, passages: bool = False, **_given: object
+    splits: Sequence[str],
+    cloze: str | None = None,
+    passages: bool = False,
+    config_source: str = _INLINE,
+    **_given: object,
 ) -> Mapping[str, Any]:
     """Return `{"test": dataset}` with the items of all hashed splits in the given files. The items stay in memory.
-    Files are looked for beside the folder of tasks that lm-eval was given, then from the current folder.
+    Files are looked for beside the folder of the task, whose file lm-eval names in `config_source`, then from the
+    current folder.
 
     `cloze` names a profile that excludes items which cannot be asked without their choices, and `passages` excludes items
     without a passage. Raise `AuthorisationError` if the licence, data or key is missing, or lm-eval would save text, and
@@ -80,16 +91,25 @@ def local_items(
     from datasets import Dataset
 
     require_silence(sys.argv)
-    listed = [read_split(_near_the_tasks(name, sys.argv)) for name in splits]
+    listed = [read_split(_near_the_task(name, config_source, sys.argv)) for name in splits]
     return {"test": Dataset.from_list(documents(listed, cloze, passages))}
 
 
-def _near_the_tasks(name: str, argv: Sequence[str]) -> Path:
-    """Return the path of a split from the `--include_path` of lm-eval, or from the current folder."""
+def _near_the_task(name: str, source: str, argv: Sequence[str]) -> Path:
+    """Return the path of a split from the file of the task. If lm-eval does not name the file, because the task was given
+    by its path or lm-eval is older, use `--include_path` or the current folder. Raise `UsageError` if there is none."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--include_path", type=Path, default=Path("lm_eval_tasks"))
-    folder = parser.parse_known_args(argv[1:])[0].include_path.resolve()
-    return next((path for path in (folder.parent / name, folder / name) if path.is_file()), Path(name))
+    given = parser.parse_known_args(argv[1:])[0].include_path.resolve()
+    folder = given if source == _INLINE else Path(source).resolve().parent
+    for path in (folder.parent / name, folder / name, Path(name)):
+        if path.is_file():
+            return path
+    raise UsageError(
+        f"{name!a} is not beside the folder of the task. Keep the run's folders `splits` and `lm_eval_tasks` together, and "
+        "start lm-eval with the name of the task: --include_path RUN/lm_eval_tasks --tasks NAME.",
+        code="split-not-found",
+    )
 
 
 def documents(
@@ -115,8 +135,8 @@ def documents(
 
 
 def require_silence(argv: Sequence[str]) -> None:
-    """Raise `AuthorisationError` if an option of lm-eval (even abbreviated) or its log level would save prompts or
-    answers. A config file of lm-eval (`--config`) or a program that calls lm-eval is not checked."""
+    """Raise `AuthorisationError` if an option of lm-eval (even abbreviated, or in its config file) or its log level would
+    save prompts or answers. A program that calls lm-eval is not checked."""
     if logging.getLogger("lm_eval.api.task").isEnabledFor(logging.DEBUG):
         raise AuthorisationError(
             "The log level of lm-eval is DEBUG, which logs text of a restricted set. Use INFO or above.",
@@ -124,7 +144,11 @@ def require_silence(argv: Sequence[str]) -> None:
         )
     if not argv or not any(name in argv[0] for name in ("lm_eval", "lm-eval")):
         return
-    for given in argv[1:]:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--config", "-C", type=Path)
+    config = parser.parse_known_args(argv[1:])[0].config
+    settings = yaml.safe_load(config.read_text()) if config else {}
+    for given in [*argv[1:], *(f"--{name}" for name, value in settings.items() if value)]:
         name = given.split("=")[0]
         full = len(name) > 2 and name.startswith("--")
         short = re.fullmatch(r"-[^-].*", name, re.DOTALL) is not None

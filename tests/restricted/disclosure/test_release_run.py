@@ -389,6 +389,13 @@ def test_the_loader_finds_the_splits_of_the_tasks_that_lm_eval_was_given(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["lm_eval", "run", *form.format(f"{run.folder}/{given}").split()])
     rows = local_items(["splits/kept.json"])["test"]
+    monkeypatch.setattr(sys, "argv", ["any.py"])
+    # So lm-eval names the file of a task, whoever calls it.
+    source = str(run.folder / "lm_eval_tasks" / "mock_kept.yaml")
+    assert list(local_items(["splits/kept.json"], version=1, config_source=source)["test"]) == list(rows)
+    for elsewhere in ("inline", str(tmp_path / "mock_kept.yaml")):
+        with refused(2, code="split-not-found"):
+            local_items(["splits/kept.json"], config_source=elsewhere)
     assert set(rows["id"]) == set(read_split(run.folder / "splits" / "kept.json").ids)
 
 
@@ -453,6 +460,19 @@ PLAIN = (
 def test_lm_eval_is_refused_where_it_would_write_texts_down(line: str) -> None:
     with refused(4, code="lm-eval-saves-text") if line in WRITES else nullcontext():
         require_silence(line.split())
+
+
+@pytest.mark.parametrize("form", ["--config {}", "--config={}", "-C {}"])
+@pytest.mark.parametrize(
+    "setting", ["log_samples: true", "predict_only: 1", "use_cache: c", "tasks: [mock_kept]"]
+)
+def test_an_option_in_a_config_of_lm_eval_is_refused_as_on_its_command_line(
+    tmp_path: Path, form: str, setting: str
+) -> None:
+    (tmp_path / "é.yaml").write_text(f"model: dummy\nwrite_out: false\n{setting}\n")
+    line = ["lm_eval", "run", *form.format(tmp_path / "é.yaml").split()]
+    with nullcontext() if "tasks" in setting else refused(4, code="lm-eval-saves-text"):
+        require_silence(line)
 
 
 def test_nothing_of_a_part_of_the_set_is_for_publication(tmp_path: Path, audit: Callable[..., Run]) -> None:
