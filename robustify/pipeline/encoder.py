@@ -1,8 +1,8 @@
 """Vectors of the sentence encoder, and its answers from options alone, which the filter does not use."""
 
 import hashlib
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from robustify.judging.readers.reader_rows import (
     encoded,
     meaning,
 )
-from robustify.models.engines.local.vectors import vectors_from_process
+from robustify.models.engines.local.vectors import Received, encoding
 from robustify.models.engines.protocols import Progress, no_progress
 from robustify.models.folder import encoder, has_encoder
 from robustify.models.names import ENCODER
@@ -39,46 +39,65 @@ def _has_bfloat16() -> bool:
     return False
 
 
-def answer_by_meaning(
-    items: Sequence[Item],
-    settings: ProbeSettings,
-    cache: Path,
-    *,
-    keep: bool,
-    dtype: str = "float32",
-    progress: Progress = no_progress,
-) -> list[Answer]:
-    """Return the sentence encoder's answer to each item, or none if there is no encoder. Raise as `embed_texts`."""
+@contextmanager
+def answering_by_meaning(
+    items: Sequence[Item], settings: ProbeSettings, cache: Path, *, keep: bool, dtype: str = "float32"
+) -> Iterator[Callable[[Progress], list[Answer]]]:
+    """Begin the sentence encoder's answers to the items, and yield a function that waits for them. Without an encoder,
+    there are none. Raise as `embedding`."""
     chosen = encoded(items)
     texts = [choice for item in chosen for choice in item.choices]
-    vectors = embed_texts(texts, cache, keep=keep, dtype=dtype, progress=progress)
-    return [] if vectors is None else meaning(chosen, vectors, ENCODER.name, settings)
+
+    def answers(progress: Progress) -> list[Answer]:
+        vectors = embedded(progress)
+        return [] if vectors is None else meaning(chosen, vectors, ENCODER.name, settings)
+
+    with embedding(texts, cache, keep=keep, dtype=dtype, leave_core=True) as embedded:
+        yield answers
 
 
-def embed_texts(
-    texts: Sequence[str], cache: Path, *, keep: bool, dtype: str = "float32", progress: Progress = no_progress
-) -> Floats | None:
-    """Embed each text with the sentence encoder (n_texts, width). Return None if the encoder is not available.
+def embed_texts(texts: Sequence[str], cache: Path, *, keep: bool) -> Floats | None:
+    """Return what `embedding` yields."""
+    with embedding(texts, cache, keep=keep) as embedded:
+        return embedded(no_progress)
 
-    If `keep`, they are cached under a digest of the texts and the `dtype` in which the encoder multiplies, which a
-    restricted set must not be. Raise `ModelError` if the encoder files are damaged, and as `vectors_from_process`.
+
+@contextmanager
+def embedding(
+    texts: Sequence[str], cache: Path, *, keep: bool, dtype: str = "float32", leave_core: bool = False
+) -> Iterator[Callable[[Progress], Floats | None]]:
+    """Begin to embed each text with the sentence encoder, and yield a function that waits for the vectors (n_texts, width).
+    It returns None if the encoder is not available. Many texts are embedded by a process of its own, beside this one.
+
+    If `keep`, vectors are cached under a digest of the texts and the `dtype` in which the encoder multiplies, which those
+    of a restricted set must not be. Raise `ModelError` if the encoder files are damaged, and as `encoding`.
     """
     folder = encoder(cache)
     if folder is None or not has_encoder(cache):
-        return None
+        yield lambda _: None
+        return
     recipe = ENCODER.sha256 if dtype == "float32" else f"{ENCODER.sha256} {dtype}"
     digest = hashlib.sha256("\0".join((recipe, *texts)).encode("utf-8", "surrogatepass"))
     file = cache / "vectors" / f"{digest.hexdigest()}.f32"
     if keep and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
-        return np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)
-    vectors = None
-    if len(texts) >= MANY_OPTIONS:
-        vectors = vectors_from_process(folder, texts, progress, dtype=dtype)
-    if vectors is None:
-        from robustify.models.engines.local.model import sentence_vectors  # imports torch
+        stored = np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)
+        yield lambda _: stored
+        return
 
-        vectors = sentence_vectors(folder, texts, progress, dtype=dtype)
-    if keep:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(file, vectors.astype("<f4").tobytes(), sync=False)
-    return vectors.astype(np.float64)
+    def vectors(progress: Progress) -> Floats:
+        found = received(progress)
+        if found is None:
+            from robustify.models.engines.local.model import sentence_vectors  # imports torch
+
+            found = sentence_vectors(folder, texts, progress, dtype=dtype)
+        if keep:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, found.astype("<f4").tobytes(), sync=False)
+        return found.astype(np.float64)
+
+    none: Received = lambda _: None  # noqa: E731
+    many = len(texts) >= MANY_OPTIONS
+    with (
+        encoding(folder, texts, dtype=dtype, leave_core=leave_core) if many else nullcontext(none) as received
+    ):
+        yield vectors

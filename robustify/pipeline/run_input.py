@@ -1,8 +1,8 @@
 """Input of judging: answers, and facts about a set, of a new or a stored run."""
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -81,21 +81,31 @@ def answer_from_options(
 ) -> Answers:
     """Answer items from their options alone, by heuristics, the artifact probe, and the sentence encoder.
     `keep` caches the encoder's vectors."""
-    with one_thread():
+    with one_thread(), _encoder_answers(items, config, cache, keep=keep, watch=watch) as by_meaning:
         tables = [guess(items), Answers.of(probe(items, config.probe))]
-        if config.encoder and has_encoder(cache):
-            from robustify.pipeline.encoder import answer_by_meaning
+        return Answers.concat([*tables, *by_meaning()])
 
-            chosen = encoded(items)
-            with watch(
-                "encoding options", len({text for item in chosen for text in item.choices})
-            ) as progress:
-                dtype = config.encoder if isinstance(config.encoder, str) else "float32"
-                rows = answer_by_meaning(
-                    chosen, config.probe, cache, keep=keep, dtype=dtype, progress=progress
-                )
-            tables.append(Answers.of(rows))
-        return Answers.concat(tables)
+
+@contextmanager
+def _encoder_answers(
+    items: Sequence[Item], config: Config, cache: Path, *, keep: bool, watch: "Watch"
+) -> Iterator[Callable[[], Sequence[Answers]]]:
+    """Begin the sentence encoder's answers, and yield a function that waits for their table, if there is one."""
+    if not config.encoder or not has_encoder(cache):
+        yield tuple
+        return
+    from robustify.pipeline.encoder import answering_by_meaning
+
+    chosen = encoded(items)
+    n_texts = len({text for item in chosen for text in item.choices})
+    dtype = config.encoder if isinstance(config.encoder, str) else "float32"
+
+    def table() -> Sequence[Answers]:
+        with watch("encoding options", n_texts) as progress:
+            return (Answers.of(rows(progress)),)
+
+    with answering_by_meaning(chosen, config.probe, cache, keep=keep, dtype=dtype) as rows:
+        yield table
 
 
 def refuse_twins(config: Config, fingerprints: Mapping[str, Mapping[str, str]]) -> None:

@@ -4,6 +4,8 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from subprocess import Popen
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +32,9 @@ from robustify.judging.readers.reader_rows import (
 )
 from robustify.models import folder
 from robustify.models.engines.local import vectors
-from robustify.models.engines.protocols import no_progress
+from robustify.models.engines.protocols import Progress, no_progress
 from robustify.pipeline import encoder
-from robustify.pipeline.encoder import answer_by_meaning
+from robustify.pipeline.encoder import answering_by_meaning
 from tests.judging.readers.test_readers import items_with, vectors_of
 
 SETTINGS = ProbeSettings()
@@ -99,9 +101,16 @@ def test_a_large_set_is_drawn_from() -> None:
     assert encoded(chosen) == chosen
 
 
+def answer_by_meaning(
+    items: list[Item], cache: Path, *, keep: bool, dtype: str = "float32", progress: Progress = no_progress
+) -> list[Answer]:
+    with answering_by_meaning(items, SETTINGS, cache, keep=keep, dtype=dtype) as rows:
+        return rows(progress)
+
+
 def test_without_the_encoder_nothing_is_asked(tmp_path: Path) -> None:
     assert not folder.has_encoder(tmp_path)
-    assert answer_by_meaning(cued(60), SETTINGS, tmp_path, keep=True) == []
+    assert answer_by_meaning(cued(60), tmp_path, keep=True) == []
 
 
 def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_where_they_may(
@@ -118,21 +127,21 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     names = [[draw.choice(kinds[at == key]) for at in range(4)] for key in keys]
     items = [Item(f"i{at}", "?", tuple(f"the {one} number {at}" for one in of), key)
              for at, (of, key) in enumerate(zip(names, keys, strict=True))]  # fmt: skip
-    rows = answer_by_meaning(items, SETTINGS, tmp_path, keep=False)
+    rows = answer_by_meaning(items, tmp_path, keep=False)
     assert np.mean([row.correct for row in rows]) > 0.9
     shown: list[int] = []
     with monkeypatch.context() as many:
         many.setattr(encoder, "MANY_OPTIONS", 1)
         # Were the process to fail, the vectors would be computed here.
         many.setattr("robustify.models.engines.local.model.sentence_vectors", None)
-        elsewhere = answer_by_meaning(items, SETTINGS, tmp_path, keep=False, progress=shown.append)
+        elsewhere = answer_by_meaning(items, tmp_path, keep=False, progress=shown.append)
     assert elsewhere == rows
     assert sum(shown) == len({choice for item in items for choice in item.choices})
     assert not (tmp_path / "vectors").exists()
-    again = [answer_by_meaning(items, SETTINGS, tmp_path, keep=True) for _ in range(2)]
+    again = [answer_by_meaning(items, tmp_path, keep=True) for _ in range(2)]
     assert again == [rows, rows]
     assert len(list((tmp_path / "vectors").iterdir())) == 1
-    faster = answer_by_meaning(items, SETTINGS, tmp_path, keep=True, dtype="bfloat16")
+    faster = answer_by_meaning(items, tmp_path, keep=True, dtype="bfloat16")
     # Vectors of another precision have files of their own.
     assert len(list((tmp_path / "vectors").iterdir())) == 2
     assert np.mean([row.correct for row in faster]) > 0.9
@@ -148,8 +157,24 @@ def test_an_encoder_process_that_ends_early_is_told_by_how_it_ended(
 ) -> None:
     monkeypatch.setattr(vectors, "module_command", lambda _: [sys.executable, "-c", f"import os; {ending}"])
     texts = ["a tin box"] * 50_000
-    with nullcontext() if raised is None else pytest.raises(raised):
-        assert vectors.vectors_from_process(Path(), texts, no_progress, dtype="float32") is None
+    refused = nullcontext() if raised is None else pytest.raises(raised)
+    with refused, vectors.encoding(Path(), texts, dtype="float32") as received:
+        assert received(no_progress) is None
+
+
+def test_an_encoder_process_does_not_outlive_the_work_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def begin(*words: Any, **how: Any) -> "Popen[bytes]":
+        begun.append(Popen(*words, **how))
+        return begun[-1]
+
+    monkeypatch.setattr(vectors, "Popen", begin)
+    waiting = [sys.executable, "-c", "import sys, time; sys.stdin.read(); time.sleep(600)"]
+    monkeypatch.setattr(vectors, "module_command", lambda _: waiting)
+    with pytest.raises(KeyError), vectors.encoding(Path(), ["a tin box"], dtype="float32"):
+        raise KeyError
+    assert begun[0].returncode == -9
 
 
 def test_a_forecast_names_the_faster_type_for_many_options_alone(monkeypatch: pytest.MonkeyPatch) -> None:

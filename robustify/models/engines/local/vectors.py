@@ -1,4 +1,5 @@
-"""Vectors of many texts from a separate process, so that the memory of torch and the encoder is free before judging.
+"""Vectors of many texts from a separate process. It works beside the process that began it, and when it ends, the memory
+of torch and the encoder is free.
 
 That process is this module. It reads one JSON object, writes the number of texts of each batch that is done, and at the
 end an empty line and the vectors. Texts pass through a pipe, never through a file.
@@ -7,10 +8,11 @@ end an empty line and the vectors. Texts pass through a pipe, never through a fi
 import json
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,47 +21,55 @@ from robustify.base.child_process import module_command
 from robustify.base.errors import ResourceError
 from robustify.models.engines.protocols import Progress
 
+Received: TypeAlias = Callable[[Progress], npt.NDArray[np.float32] | None]
+"""Function that waits for vectors (n_texts, width), or for None if they could not be computed."""
 _END = b"\n"
 
 
-def vectors_from_process(
-    folder: Path, texts: Sequence[str], progress: Progress, *, dtype: str
-) -> npt.NDArray[np.float32] | None:
-    """Return what `sentence_vectors` returns (n_texts, width). Return None if the process ended with an error, which the
-    same call in this process would raise. Raise `ResourceError` if the process was killed."""
-    command = module_command(__name__)
-    with Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
+@contextmanager
+def encoding(
+    folder: Path, texts: Sequence[str], *, dtype: str, leave_core: bool = False
+) -> Iterator[Received]:
+    """Begin to compute what `sentence_vectors` returns, and yield a function that waits for it. If `leave_core`, this
+    process keeps a core for itself. The function returns None if the process ended with an error, which the same call in
+    this process would raise. It raises `ResourceError` if the process was killed."""
+    with Popen(module_command(__name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
         assert process.stdin is not None
-        assert process.stdout is not None
+        request = {"folder": str(folder), "texts": texts, "dtype": dtype, "leave_core": leave_core}
         try:
             # A process that ended early reads nothing, and its exit code says why.
             with suppress(BrokenPipeError), process.stdin as given:
-                given.write(json.dumps({"folder": str(folder), "texts": texts, "dtype": dtype}).encode())
-            while (line := process.stdout.readline()) not in (_END, b""):
-                progress(int(line))
-            data = process.stdout.read()
-        except BaseException:
+                given.write(json.dumps(request).encode())
+            yield lambda progress: _received(process, len(texts), progress)
+        finally:
             process.kill()
-            raise
-    if process.returncode < 0:
+
+
+def _received(process: "Popen[bytes]", n_texts: int, progress: Progress) -> npt.NDArray[np.float32] | None:
+    assert process.stdout is not None
+    while (line := process.stdout.readline()) not in (_END, b""):
+        progress(int(line))
+    data = process.stdout.read()
+    if (code := process.wait()) < 0:
         raise ResourceError(
-            f"The process of the sentence encoder was killed by signal {-process.returncode}; expected it to finish. Free "
-            "some memory, or leave it out with `encoder: false`.",
+            f"The process of the sentence encoder was killed by signal {-code}; expected it to finish. Free some memory, "
+            "or leave it out with `encoder: false`.",
             code="encoder-killed",
         )
-    if process.returncode:
-        return None
-    return np.frombuffer(data, dtype=np.float32).reshape(len(texts), -1)
+    return None if code else np.frombuffer(data, dtype=np.float32).reshape(n_texts, -1)
 
 
 def answer_request() -> None:
     """Embed the texts of standard input."""
+    request = json.load(sys.stdin)
     # What a library prints must not end up among the vectors.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    from robustify.models.engines.local.model import sentence_vectors  # imports torch
+    import torch
 
-    request = json.load(sys.stdin)
+    from robustify.models.engines.local.model import sentence_vectors
+
+    torch.set_num_threads(max(1, torch.get_num_threads() - request["leave_core"]))
 
     def progress(n: int) -> None:
         out.write(b"%d\n" % n)
