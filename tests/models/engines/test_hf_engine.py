@@ -302,9 +302,12 @@ def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 5, 300])
-def test_one_dnn_computes_the_same_product(rows: int) -> None:
-    from robustify.models.engines.local.linear import linear, quickened
+@pytest.mark.parametrize("intel", [False, True])
+def test_one_dnn_computes_the_same_product(rows: int, intel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from robustify.models.engines.local import linear as layers_module
+    from robustify.models.engines.local.linear import OneDnnLinear, linear, quickened
 
+    monkeypatch.setattr(layers_module, "is_intel", lambda: intel)
     draw = torch.Generator().manual_seed(0)
     given, weight, bias = (torch.randn(shape, generator=draw) for shape in ((2, rows, 48), (70, 48), (70,)))
     for added in (bias, None):
@@ -316,3 +319,5 @@ def test_one_dnn_computes_the_same_product(rows: int) -> None:
     with torch.inference_mode():
         torch.testing.assert_close(quickened(layers)[0](given), before.detach(), rtol=1e-4, atol=1e-4)
     assert type(layers[1]) is half
+    served = torch.backends.cpu.get_cpu_capability().startswith("AVX512") and not intel
+    assert (type(layers[0]) is OneDnnLinear) == served

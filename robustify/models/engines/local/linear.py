@@ -1,5 +1,10 @@
-"""Linear layers that oneDNN computes. On AMD processors, MKL, which torch uses otherwise, leaves AVX-512 unused."""
+"""Linear layers that oneDNN computes, except on Intel processors. On others, MKL, which torch uses otherwise, leaves
+AVX-512 unused. On Intel's, MKL is slightly faster than oneDNN."""
 
+import platform
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -25,7 +30,7 @@ class OneDnnLinear(torch.nn.Linear):  # type: ignore[misc]
 
 
 def quickened(model: Model) -> Model:
-    """Return the model with its float32 linear layers computed by oneDNN, if the processor has AVX-512."""
+    """Return the model with its float32 linear layers computed by oneDNN, if that is faster on this processor."""
     for module in model.modules():
         if type(module) is torch.nn.Linear and _served(module.weight):
             module.__class__ = OneDnnLinear
@@ -35,4 +40,18 @@ def quickened(model: Model) -> Model:
 def _served(weight: Tensor) -> bool:
     plain = weight.device.type == "cpu" and weight.dtype == torch.float32
     capability: str = torch.backends.cpu.get_cpu_capability()
-    return plain and capability.startswith("AVX512") and bool(torch.backends.mkldnn.is_available())
+    return (
+        plain
+        and capability.startswith("AVX512")
+        and not is_intel()
+        and bool(torch.backends.mkldnn.is_available())
+    )
+
+
+@cache
+def is_intel() -> bool:
+    """Return whether this processor is from Intel, where MKL uses AVX-512."""
+    name = platform.processor()
+    with suppress(OSError):
+        name = Path("/proc/cpuinfo").read_text("utf-8")
+    return "GenuineIntel" in name
