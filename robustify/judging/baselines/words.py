@@ -33,7 +33,7 @@ LEAST = (1.0, 2.5)
 RIDGE = 3.0
 _LEAST_INFORMATION = 0.5
 """Smallest variance of a column's count under the null. Columns below it carry too little information about keys."""
-_CHUNK = 40_000
+_CHUNK = 10_000
 _FIRST, _LAST = "\x02", "\x03"
 
 Codes = npt.NDArray[np.uint64]

@@ -26,6 +26,8 @@ _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _UNKNOWN_LENGTH = 2048
 _TEXTS, _LONGEST = 64, 256
 """Number of texts per batch of the encoder, and their maximum length in tokens, as in its training."""
+_TOKENIZED = 1_000
+"""Number of texts that are tokenized at once. The tokenizer's own records are many times larger than its tokens."""
 _FROM_FILES: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
 
@@ -237,6 +239,11 @@ def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tens
     return logits.float()
 
 
+def _tokens(tokenizer: Any, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+    rows = tokenizer(texts, truncation=True, max_length=_LONGEST)["input_ids"]
+    return [np.array(row, dtype=np.int32) for row in rows]
+
+
 def sentence_vectors(
     folder: Path, texts: Sequence[str], progress: Progress = no_progress, *, dtype: str = "float32"
 ) -> npt.NDArray[np.float32]:
@@ -245,7 +252,11 @@ def sentence_vectors(
     tokenizer, model = open_folder(folder, getattr(torch, dtype), torch.device("cpu"), AutoModel)
     distinct = sorted(set(texts))
     row_of = {text: row for row, text in enumerate(distinct)}
-    tokens = tokenizer(distinct, truncation=True, max_length=_LONGEST)["input_ids"] if distinct else []
+    tokens = [
+        ids
+        for start in range(0, len(distinct), _TOKENIZED)
+        for ids in _tokens(tokenizer, distinct[start : start + _TOKENIZED])
+    ]
     order = sorted(range(len(distinct)), key=lambda row: len(tokens[row]))
     vectors = np.zeros((len(distinct), model.config.hidden_size), dtype=np.float32)
     with torch.inference_mode():
