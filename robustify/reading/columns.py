@@ -92,10 +92,10 @@ def choice_columns(
     names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIXES, fewest: int = 2
 ) -> list[tuple[str, ...]]:
     """Return series of at least `fewest` option columns that begin with A, 0, or 1, such as A B C D, or option1 option2."""
-    labels = ((name, *column_label(name)) for name in names)
-    return _series(
-        ((name, prefix, label) for name, prefix, label in labels if label and prefix in prefixes), fewest
-    )
+    labels = [(name, *column_label(name)) for name in names]
+    columns = [column for column in labels if column[2] and column[1] in prefixes]
+    # Beside A to D, `q` is the question, unless it is the option after P.
+    return _series(columns, fewest) or _series((c for c in columns if name_key(c[0]) not in _KNOWN), fewest)
 
 
 def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:
@@ -110,15 +110,16 @@ def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _series(columns: Iterable[tuple[str, str, str]], fewest: int = 2) -> list[tuple[str, ...]]:
-    """Return the columns of each prefix, in the order of their labels, if these begin with A, 0, or 1 and have no gap."""
-    series: dict[str, dict[str, str]] = {}
+    """Return the columns of each prefix, in the order of their labels, if these begin with A, 0, or 1, have no gap, and
+    none repeats, such as A and a."""
+    series: dict[str, list[tuple[str, str]]] = {}
     for name, prefix, label in columns:
-        series.setdefault(prefix, {})[label.casefold()] = name
+        series.setdefault(prefix, []).append((label.casefold(), name))
     return [
-        tuple(members[label] for label in order[: len(members)])
+        tuple(dict(members)[label] for label in order[: len(members)])
         for members in series.values()
         for order in _ORDERS
-        if len(members) >= fewest and set(members) == set(order[: len(members)])
+        if len(members) >= fewest and {label for label, _ in members} == set(order[: len(members)])
     ]
 
 

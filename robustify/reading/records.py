@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from robustify.base.errors import DataError, Notice, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
-from robustify.reading.columns import known_name
+from robustify.reading.columns import choice_columns, known_name
 from robustify.reading.loaders import rows
 
 _Record = tuple[int, list[str]]
@@ -211,6 +211,7 @@ def _without_header(first: Sequence[str], records: _Records) -> bool:
     if (
         not first
         or _header_words(first) > 1
+        or (_header_words(first) and choice_columns(map(str.strip, first[1:-1])))
         or (not _LETTER.fullmatch(first[-1]) and all(rows.name_like(cell) for cell in first if cell))
     ):
         return False
