@@ -18,7 +18,7 @@ from pathlib import Path
 
 from robustify.base import key_file
 from robustify.base.errors import AuthorisationError, DataError, ItemError, Notice
-from robustify.base.files import read_expected, write_new
+from robustify.base.files import read_expected, writable, write_new
 from robustify.base.git import repository_around
 from robustify.base.key_file import ID_PREFIX, KEYED_ID, SPLIT, Key, is_split
 from robustify.base.texts import identity
@@ -180,7 +180,7 @@ def items_in(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def new_key(out: Path) -> Key:
-    """Create a key in a new file of mode 0600. Raise `AuthorisationError` if the folder is in a Git work tree,
+    """Create a key in a new file of mode 0600, and its folder. Raise `AuthorisationError` if it is in a Git work tree,
     `UsageError` if the file exists already, because a key is never overwritten, and `ResourceError` if it cannot be
     written."""
     if repository_around(out.resolve().parent) is not None:
@@ -189,5 +189,7 @@ def new_key(out: Path) -> Key:
             code="private-file-in-git",
         )
     key = Key.of(os.urandom(key_file.SIZE))
+    with writable(out.parent):
+        out.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_new(out, key.as_text())
     return key

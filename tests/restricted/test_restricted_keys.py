@@ -34,7 +34,9 @@ def test_a_new_key_is_256_random_bits_that_only_its_owner_reads_under_any_umask(
     assert stat.S_IMODE((tmp_path / "a.key").stat().st_mode) == 0o600
     assert evaluator_key(tmp_path / "a.key") == made
     assert len(made.secret) == 32
-    assert new_key(tmp_path / "b.key").secret != made.secret
+    below = tmp_path / "new" / "b.key"
+    assert new_key(below).secret != made.secret
+    assert below.parent.stat().st_mode & 0o777 == 0o700
 
 
 def in_a_work_tree(folder: Path) -> Path:
@@ -44,7 +46,7 @@ def in_a_work_tree(folder: Path) -> Path:
 
 NO_PLACES: dict[str, tuple[Callable[[Path], Path], int, str]] = {
     "another key": (key_file, 2, "file-exists"),
-    "nowhere": (lambda folder: folder / "nowhere" / "a.key", 6, "file-not-writable"),
+    "below a file": (lambda folder: key_file(folder) / "a.key", 6, "file-not-writable"),
     "a work tree": (in_a_work_tree, 4, "private-file-in-git"),
 }
 
