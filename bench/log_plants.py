@@ -104,6 +104,15 @@ def _cut_start(row: Row, _: HouseItem) -> Row:
     return _context(row, context[len(context) // 3 :])
 
 
+def _garbled(shown: str) -> Change:
+    def change(row: Row, item: HouseItem) -> Row:
+        context = row["arguments"]["gen_args_0"]["arg_0"].replace("room did", f"{shown} did")
+        asked = {"question": item.question.replace("room did", "dépôt did")}
+        return _context(row | {"doc": row["doc"] | asked}, context)
+
+    return change
+
+
 def _range(last: str) -> Change:
     return lambda row, item: _context(
         row, f"Reply with one of {LETTERS[: LETTERS.index(last) + 1]}.\n\n{item.prompt()}"
@@ -380,5 +389,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant("L027", "examples run together", _lettered(_examples_changed(lambda text: re.sub(
         r"(Answer: \w)\n\n", r"\1", text)))),
     Plant("L028", "two models have the same scores", _copied),
+    Plant("L029", "UTF-8 is read as Latin-1", _lettered(_garbled("dÃ©pÃ´t"))),
+    Plant("L029", "accents are lost", _lettered(_garbled("d?p?t"), range(N))),
 )  # fmt: skip
 """Planted errors. Each rule has one or more."""

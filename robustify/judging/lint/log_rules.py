@@ -78,8 +78,10 @@ LOG_RULES: dict[str, LogRule] = {
                     of_rows(uneven_prompts.broken_examples)),
     "L028": LogRule("copied-replies", "two models reply the same", "check which model replied",
                     uneven_prompts.copied_replies),
+    "L029": LogRule("garbled", "the prompt garbles letters", "read and write all files as UTF-8",
+                    of_rows(prompt_rules.garbled)),
 }  # fmt: skip
-"""Rules by code. The first seven, L017, L018, and L022 to L027 are about prompts, the others about replies, scores,
+"""Rules by code. The first seven, L017, L018, L022 to L027, and L029 are about prompts, the others about replies, scores,
 and comparisons."""
 
 

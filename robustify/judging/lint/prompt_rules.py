@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
-from robustify.base.texts import folded, unspaced
+from robustify.base.texts import compatible, folded, unspaced
 from robustify.judging.cloze import refer_to_others
 from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, gathered
 from robustify.judging.lint.stated_answers import other_labels
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 def option_missing(row: LoggedRow) -> str:
     """Describe a prompt that lacks options although the model must name one by its label."""
-    if row.parts is None or not row.by_letter or row.parts.n_options >= row.item.k:
+    if row.parts is None or not row.by_letter or row.parts.n_options >= row.item.k or garbled(row):
         return ""
     return f"the prompt shows only {row.parts.n_options} of {row.item.k} options"
 
@@ -39,7 +39,8 @@ def question_missing(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
         if log.is_blind:
             continue
         rows = [row for row in log.rows if row.parts is not None and row.question]
-        lacking = [row for row in rows if row.parts and not row.parts.question and not _cut(row)]
+        lacking = [row for row in rows if row.parts and not row.parts.question]
+        lacking = [row for row in lacking if not _cut(row) and not garbled(row)]
         words = "the prompt does not show the question"
         if rows and len(lacking) == len(rows) and rows[0].reply.view.startswith("choices_only"):
             words += ", so the log is read as blind"
@@ -92,7 +93,7 @@ def _cut(row: LoggedRow) -> str:
         (words[:half], words[-_HALF_CUT:], "end"),
         (words[half:], words[:_HALF_CUT], "start"),
     ):
-        if f" {' '.join(kept)} " in seen and f" {' '.join(lost)} " not in seen:
+        if f" {' '.join(kept)} " in seen and f" {' '.join(lost)} " not in seen and not garbled(row):
             return f"the prompt cuts the question at its {where}"
     return ""
 
@@ -105,9 +106,36 @@ def _last_option_cut(row: LoggedRow) -> str:
     longer = [
         text for choice in row.item.choices if (text := unspaced(choice)) != last and text.startswith(last)
     ]
-    if last in map(unspaced, row.item.choices) or not longer:
+    if last in map(unspaced, row.item.choices) or not longer or garbled(row):
         return ""
     return "the prompt cuts the last option"
+
+
+_BYTES = {bytes([n]).decode(code, "ignore"): n for code in ("latin-1", "cp1252") for n in range(128, 256)}
+"""Bytes of UTF-8 by the characters that other encodings make of them."""
+_WRONG = re.compile(f"[{re.escape(''.join(_BYTES))}]{{2,}}")
+_NOT_ASCII = re.compile(r"[^!-~]+|\?")
+_FEWEST_ASCII = 6
+
+
+def garbled(row: LoggedRow) -> str:
+    """Describe a prompt that shows the question or an option in a wrong encoding, or without the letters beyond ASCII."""
+    lacks_options = row.by_letter and row.parts is not None and row.parts.n_options < row.item.k
+    options = row.item.choices if lacks_options else ()
+    texts = [text for text in (row.question, *options) if not text.isascii()]
+    if row.prompt is None or not texts:
+        return ""
+    shown = folded(compatible(row.context))
+    texts = [own for text in texts if (own := folded(compatible(text))) not in shown]
+    decoded = _WRONG.sub(
+        lambda run: bytes(_BYTES[sign] for sign in run[0]).decode("utf-8", "replace"), row.context
+    )
+    again, plain = folded(compatible(decoded)), _NOT_ASCII.sub("", shown)
+    for text in texts:
+        rest = _NOT_ASCII.sub("", text)
+        if text in again or (len(rest) >= _FEWEST_ASCII and rest in plain):
+            return "the prompt garbles letters of the question or of an option, as a wrong encoding does"
+    return ""
 
 
 _BOS = re.compile(
