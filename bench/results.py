@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -61,25 +61,43 @@ def measured(command: Sequence[str], look: Callable[[int], None] | None = None, 
     """Run a command, and return its exit code, wall and processor seconds, peak memory in MiB, the load before it, and
     whether the processor has AVX-512.
 
-    Children that it waits for count, and of memory, the largest process, or this one at its start. `look` gets its process
-    ID five times a second.
+    Children that it waits for count. Memory is that of all its processes together. `look` gets the process ID five times a
+    second.
     """
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    start, load = time.monotonic(), os.getloadavg()[0]
+    start, load, together = time.monotonic(), os.getloadavg()[0], 0
     process = subprocess.Popen(command, **{**quiet, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, **how})
-    while not (ended := os.wait4(process.pid, os.WNOHANG if look else 0))[0]:
-        assert look is not None
-        look(process.pid)
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        together = max(together, _mib_of_all(process.pid))
+        if look is not None:
+            look(process.pid)
         time.sleep(0.2)
     _, status, used = ended
     return {
         "exit_code": os.waitstatus_to_exitcode(status),
         "seconds": round(time.monotonic() - start, 1),
         "processor_seconds": round(used.ru_utime + used.ru_stime, 1),
-        "peak_mib": used.ru_maxrss // 1024,
+        # A child inherits the peak of this process, so it is used only if the system tells no other.
+        "peak_mib": together or used.ru_maxrss // 1024,
         "load_before": round(load, 2),
         "avx512": has_avx512(),
     }
+
+
+def _mib_of_all(process: int) -> int:
+    """Return the memory of a process and its descendants in MiB, with what they share counted once, or the peak of the
+    largest one, if that is more. It is 0 if the system does not tell."""
+    own, shared, peak, left = 0, 0, 0, [process]
+    with suppress(OSError, KeyError):
+        while left:
+            folder = Path("/proc", str(left.pop()))
+            for thread in (folder / "task").iterdir():
+                left += map(int, (thread / "children").read_text().split())
+            lines = (line.split() for line in (folder / "status").read_text().splitlines())
+            kib = {words[0]: int(words[1]) for words in lines if words[0] in ("VmHWM:", "VmRSS:", "RssFile:")}
+            own, shared = own + kib["VmRSS:"] - kib["RssFile:"], max(shared, kib["RssFile:"])
+            peak = max(peak, kib["VmHWM:"])
+    return max(own + shared, peak) >> 10
 
 
 def has_avx512() -> bool:
