@@ -10,6 +10,7 @@ from robustify.base.errors import AuthorisationError, UsageError
 from robustify.items.item import no_collector
 from robustify.items.views import BEFORE_A_QUESTION, Hidden, Template
 from robustify.judging.cloze import cloze_labels
+from robustify.judging.screen.screen_rules import require_voters
 from robustify.models.folder import has_encoder
 from robustify.models.forecast import Forecast
 from robustify.pipeline.config import Config, edited, overridden, parse
@@ -145,6 +146,7 @@ def require_settings(config: Config, wings: Wings) -> None:
                 f"screen.voters: {strangers[0]} is not a model of this config; expected {', '.join(names)}",
                 code="unknown-voter",
             )
+        require_voters(screen.criterion, len(screen.voters or config.voters))
     if config.models and not config.voters and not config.screen.voters:
         raise UsageError(
             "models: no model votes, because all have `role: under_test`. Set `role: voter` for at least one.",
