@@ -8,7 +8,7 @@ little unless the form of the option is known, so that boosting on both then has
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from robustify.base.arrays import Bools, Floats, Ints, tied
 from robustify.judging.baselines.conditional_logit import fit_conditional_logit, log_probabilities
@@ -24,6 +24,8 @@ _CONSTANT = 10.0
 """Value of the constant property. It is large, so that the ridge penalty hardly affects its coefficient."""
 _UNBOUNDED = 1e3
 """Contribution of missing answers, in deviations, above which any strength can be reached."""
+_LEAF = 30
+"""Smallest number of items in a leaf of a boosted tree."""
 _LEAST = 1e-3
 """Smallest probability of a shortcut before its logarithm is taken."""
 
@@ -104,9 +106,13 @@ def fitted_certainty(parts: Mapping[str, Floats], mask: Bools, key: Ints, shown:
     is_hit = favorite == key
     if not shown.shape[2] or is_hit.all() or not is_hit.any():
         return lambda *of: expit(by_regression(*of))
+    if len(key) < 2 * _LEAF:
+        # No tree can split so few items, so that all predict the share of hits.
+        share = logit(is_hit.mean())
+        return lambda *of: expit((by_regression(*of) + share) / 2)
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    trees = boosting(40, 4, min_samples_leaf=30, l2_regularization=1.0)
+    trees = boosting(40, 4, min_samples_leaf=_LEAF, l2_regularization=1.0)
     with threadpool_limits(1):
         trees.fit(np.column_stack([properties, shown[np.arange(len(favorite)), favorite]]), is_hit)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from robustify.judging import judge
 from robustify.judging.baselines.conditional_logit import log_probabilities
 from robustify.judging.baselines.features import NAMES
 from robustify.judging.context import Rules, context
+from robustify.judging.readers.fits import boosting
 from robustify.judging.response_data import Facts
+from robustify.judging.screen import certainty
 from robustify.judging.screen.certainty import fitted_certainty, top_options
 from robustify.judging.screen.decoy_filter import flags
 from robustify.judging.screen.item_index import ItemIndex, item_index
@@ -179,6 +182,35 @@ def test_picks_without_scores_are_read_with_the_form_of_the_option() -> None:
     )
     assert np.ptp(blind) < 1e-9
     assert seeing[hit].min() > 0.7 > 0.3 > seeing[~hit].max()
+
+
+@pytest.mark.parametrize("n", [30, 59])
+def test_trees_that_cannot_split_are_not_fitted_and_predict_the_same(
+    n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, there = np.random.default_rng(n), np.ones((n, 4), dtype=bool)
+    parts, shown = {"letter votes": draw.normal(size=(n, 4))}, draw.normal(size=(n, 4, 3))
+    key, at = draw.integers(0, 4, n), draw.integers(0, 4, n)
+    skipped = fitted_certainty(parts, there, key, shown)(parts, there, at, shown)
+    leaf, fitted = certainty._LEAF, []
+    monkeypatch.setattr(certainty, "_LEAF", 0)
+
+    def fit(*given: int, min_samples_leaf: int, **more: float) -> Any:
+        return fitted.append(boosting(*given, min_samples_leaf=leaf, **more)) or fitted[0]
+
+    monkeypatch.setattr(certainty, "boosting", fit)
+    assert (fitted_certainty(parts, there, key, shown)(parts, there, at, shown) == skipped).all()
+    assert fitted
+
+
+def test_the_fewest_items_that_a_tree_can_split_are_split() -> None:
+    n = 2 * certainty._LEAF
+    there, at = np.ones((n, 4), dtype=bool), np.arange(n) % 4
+    hit = np.arange(n) < n // 2
+    shown = np.repeat(hit.astype(float), 4).reshape(n, 4, 1)
+    parts, key = {"letter votes": np.eye(4)[at]}, (at + ~hit) % 4
+    found = fitted_certainty(parts, there, key, shown)(parts, there, at, shown)
+    assert found[hit].min() > found[~hit].max() + 0.2
 
 
 def test_only_what_a_missing_answer_could_change_is_undecided() -> None:
