@@ -3,7 +3,6 @@ logs come back as our own picks."""
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from robustify.runs.run import Run, write_items
 from tests.export.test_inspect import asked, needs_inspect
 from tests.export.test_lm_eval import FLAGGED, KEPT, LM_EVAL, needs_lm_eval
 from tests.support.command import invoked
+from tests.support.lm_eval_command import run_lm_eval
 
 ITEMS = (*KEPT, *FLAGGED, Item("p3", "Which of these is empty?", ("a full jar", " ", "a lake"), 1, "matter"))
 
@@ -110,10 +110,9 @@ def test_lm_eval_starts_in_any_folder_and_a_folder_of_its_logs_is_one_import(
     invoked("export", "lm-eval", items, "--blind", "-o", tmp_path / "tasks")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "tasks").rename(tmp_path / "moved")
-    words = f"-m lm_eval run --include_path {tmp_path / 'moved'} --tasks quiz_blind --model dummy --output_path logs"
-    command = [LM_EVAL, *words.split(), "--log_samples"]
+    command = f"--include_path {tmp_path / 'moved'} --tasks quiz_blind --model dummy --output_path logs --log_samples"
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
-    subprocess.run(command, cwd=tmp_path / "elsewhere", env=env, check=True, capture_output=True, timeout=600)
+    run_lm_eval(LM_EVAL, command, tmp_path / "elsewhere", env)
     (tmp_path / "elsewhere" / "logs" / "notes.txt").write_text("a note")
     done = invoked("import", tmp_path / "elsewhere" / "logs", "--data", items, "-o", tmp_path / "run")
     assert done.return_value in (0, 7)

@@ -24,6 +24,7 @@ from robustify.reading.harness import fetch
 from tests.conftest import Ended
 from tests.reading.harness.made_tasks import docs, write_tasks
 from tests.support.cases import contents, fact
+from tests.support.lm_eval_command import run_lm_eval
 
 
 def _python(module: str, variable: str) -> str | None:
@@ -228,10 +229,8 @@ def test_a_name_of_another_form_is_a_usage_error(name: str, robustify: Callable[
 
 @needs_lm_eval
 def test_logs_of_a_task_with_unusual_columns_are_read_by_the_task(tasks: Path) -> None:
-    command = (
-        f"{LM_EVAL} -m lm_eval run --include_path . --tasks unusual,made_texts --model dummy --log_samples"
-    )
-    subprocess.run([*command.split(), "--output_path", "logs"], check=True, capture_output=True)
+    command = "--include_path . --tasks unusual,made_texts --model dummy --log_samples --output_path logs"
+    run_lm_eval(LM_EVAL, command, tasks)
     [log] = (tasks / "logs").rglob("samples_unusual_*.jsonl")
     rows = [json.loads(line) for line in log.open()]
     assert called(LM_EVAL, "import", log, "-o", "alone").returncode == 3

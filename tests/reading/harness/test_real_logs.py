@@ -20,6 +20,7 @@ from robustify.wings import GUARD
 from tests.export.test_inspect import asked
 from tests.reading.harness.test_by_name import LM_EVAL, needs_inspect, needs_lm_eval
 from tests.support.cases import contents, filled_in
+from tests.support.lm_eval_command import run_lm_eval
 
 Doc = Mapping[str, object]
 N = 14
@@ -82,16 +83,9 @@ def lm_eval_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         more = {"fewshot_split": "again", **told["settings"]}
         _write_task(place / "tasks", name, str(shipped / CLEAN["letters"]["template"]), docs, more)
     names = ",".join(f"house_{name}" for name in (*CLEAN, *PLANTED))
-    command = ["-m", "lm_eval", "run", "--include_path", "tasks", "--tasks", names, "--model", "dummy"]
+    command = f"--include_path tasks --tasks {names} --model dummy --log_samples --output_path logs"
     env = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(place / "hf")}
-    done = subprocess.run(
-        [str(LM_EVAL), *command, "--log_samples", "--output_path", "logs"],
-        cwd=place,
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    run_lm_eval(LM_EVAL, command, place, env)
     return place / "logs"
 
 
