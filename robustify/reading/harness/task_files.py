@@ -5,6 +5,7 @@ Nothing here imports lm-eval or runs code of a task, because these files decide 
 
 import difflib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -63,7 +64,9 @@ def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
     """Find the files of a task, group, or tag of lm-eval, or of a YAML file that defines one. Raise `UsageError` if there
     is none, or a file cannot be read."""
     files, path = TaskFiles(task), Path(task).expanduser()
-    is_file = path.suffix in (".yaml", ".yml")
+    parts = [part for part in map(str.strip, task.split(",")) if part]
+    several = len(parts) > 1 and not os.path.exists(path)
+    is_file = path.suffix in (".yaml", ".yml") and not several
     tree = _included(path.resolve(), files) if is_file else {}
     if is_file and not include and not [*_members(tree)]:
         # A single task is loaded by its file.
@@ -78,11 +81,19 @@ def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
         _add_members(tree, index, files)
     elif task in index:
         _add(task, index, files)
+    elif several:
+        members = "TASK, TASK" if any("." in part for part in parts) else ", ".join(parts)
+        raise UsageError(
+            f"lm-eval:{task} names several tasks; expected one. Write a file many.yaml with the lines `group: many` and "
+            f"`task: [{members}]`, and name it: lm-eval:many.yaml.",
+            code="several-tasks",
+        )
     else:
         near = difflib.get_close_matches(task, index, n=3)
+        meant = " or ".join(near)
         raise UsageError(
             f"lm-eval:{task}: lm-eval has no task, group, or tag of this name"
-            f"{f' (did you mean {chr(44).join(near)}?)' if near else ''}. `lm-eval ls tasks` lists them; --include-path "
+            f"{f' (did you mean {meant}?)' if near else ''}. `lm-eval ls tasks` lists them; --include-path "
             "adds a folder of tasks.",
             code="unknown-task",
         )
