@@ -1,7 +1,9 @@
 """`lint` of logs: each planted error of a harness is found at its lines, clean logs are silent, and no text is printed."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -40,9 +42,20 @@ def codes_of(paths: list[Path]) -> set[str]:
     return {finding.code for finding in found_in(paths)}
 
 
+@pytest.fixture(scope="module")
+def found_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Plant], tuple[Finding, ...]]:
+    """Return the findings in the log of a plant, which is linted once for all tests."""
+
+    @cache
+    def found(plant: Plant) -> tuple[Finding, ...]:
+        return tuple(found_in(plant.write(tmp_path_factory.mktemp("plant"))))
+
+    return found
+
+
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.code} {plant.what}")
-def test_a_planted_error_is_found_at_its_lines(plant: Plant, tmp_path: Path) -> None:
-    hits = [one for one in found_in(plant.write(tmp_path)) if one.code == plant.code]
+def test_a_planted_error_is_found_at_its_lines(plant: Plant, found_of) -> None:
+    hits = [one for one in found_of(plant) if one.code == plant.code]
     assert hits
     lines = {one.line for one in hits if one.item}
     expected = {at + 1 for at in SOME}
@@ -62,15 +75,13 @@ def test_clean_logs_of_four_harnesses_are_silent(seed: int, tmp_path: Path) -> N
         assert found_in(paths) == []
 
 
-def test_findings_have_no_text_of_items_or_replies(tmp_path: Path) -> None:
+def test_findings_have_no_text_of_items_or_replies(found_of) -> None:
     words = {
         word for item in house_items(60) for text in (item.question, *item.options) for word in text.split()
     }
     rare = {word for word in words if len(word) > 5} - {"number"}
-    for at, plant in enumerate(PLANTS):
-        folder = tmp_path / str(at)
-        folder.mkdir()
-        for one in found_in(plant.write(folder)):
+    for plant in PLANTS:
+        for one in found_of(plant):
             assert rare.isdisjoint(one.message.split())
 
 
