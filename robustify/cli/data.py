@@ -5,6 +5,7 @@ For a file of items, they do not import the config module, which loads scipy and
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -253,7 +254,8 @@ def _mended_lines(tree: Mapping[str, Any], seed: int) -> Iterator[str]:
     if bound:
         yield f"not shuffled because the text refers to an option by its position: {counted(len(bound), 'item')}"
         yield from map("  {file}:{line}  {item}".format_map, bound)
-    yield f"next: robustify lint {file}, edit it, then robustify {file} --public -o {Path(file).stem}"
+    quoted, run = shlex.quote(file), shlex.quote(Path(file).stem)
+    yield f"next: robustify lint {quoted}, edit it, then robustify {quoted} --public -o {run}"
 
 
 @command()
@@ -302,7 +304,8 @@ def init(
     print_lines(path)
     for line in lines:
         say(line)
-    say(f"Next, read the config, then run `robustify {path} --dry-run` and `robustify {path}`.")
+    named = shlex.quote(str(path))
+    say(f"Next, read the config, then run `robustify {named} --dry-run` and `robustify {named}`.")
     return 0
 
 

@@ -37,7 +37,7 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
     lines = [", ".join([f"{tree['name']}: {counted(n, 'item')}", *set_aside, verdict])]
     lines += [f"  {name:9} {says}" for name, says in _facts(tree)]
     if "data" in tree:
-        named = f"{data}{_naming(tree['data'])}"
+        named = f"{shlex.quote(data)}{_naming(tree['data'])}"
         lines.append(f"next: robustify lint {named}, or robustify {named} --public; in a config:")
         lines += data_block(tree["data"])
     return lines

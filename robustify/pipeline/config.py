@@ -7,6 +7,7 @@ faults at once, each with its path and without its value.
 import copy
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
@@ -226,9 +227,10 @@ def config_for(
         sources = tuple(source.model_copy(update={"skip_bad": True}) for source in settings.data)
         return settings.model_copy(update={"data": sources})
     if not public:
+        quoted = shlex.quote(data)
         raise UsageError(
             f"{data} contains items, not a config. To audit it directly if its text is public, run "
-            f"`robustify {data} --public` (-m NAME adds models). To write a config, run `robustify init {data}`.",
+            f"`robustify {quoted} --public` (-m NAME adds models). To write a config, run `robustify init {quoted}`.",
             code="items-not-config",
         )
     name = name_of(data)

@@ -277,9 +277,10 @@ def test_the_next_command_finds_and_trusts_a_task_as_this_one_did() -> None:
         "quarantined": [], "notes": [],
     }  # fmt: skip
     data = {"path": "lm-eval:t", "include_path": ["a b", "c"], "trust_task_code": True}
-    lines = survey_lines({**tree, "data": data}, "lm-eval:t")
-    (line,) = [line for line in lines if "--public" in line]
-    assert line.count(" lm-eval:t --include-path 'a b' --include-path c --trust-task-code") == 2
+    for name, quoted in {"lm-eval:t": "lm-eval:t", "a 'b;.csv": "'a '\"'\"'b;.csv'"}.items():
+        lines = survey_lines({**tree, "data": data}, name)
+        (line,) = [line for line in lines if "--public" in line]
+        assert line.count(f" {quoted} --include-path 'a b' --include-path c --trust-task-code") == 2
 
 
 SHOWN = {"choices": ["Oslo", "Rome", "Lima"], "answer": "A", "gold": "A"}
