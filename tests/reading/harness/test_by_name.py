@@ -5,17 +5,20 @@ ROBUSTIFY_TEST_INSPECT_PYTHON.
 """
 
 import importlib.util
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from robustify import cli
 from robustify.base.settings_files import DATA_MODULE
 from robustify.export import tasks as exported
 from robustify.export.writing import Heading
@@ -53,8 +56,16 @@ def tasks(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch:
 
 
 def called(python: str | None, *arguments: object) -> "subprocess.CompletedProcess[str]":
-    """Call `robustify` of another Python, or skip."""
+    """Call `robustify` of another Python, or here if that is this one. Tasks are loaded in a process of their own."""
     command = [str(python), "-m", "robustify", *map(str, arguments)]
+    if python == sys.executable:
+        out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr(sys, "argv", ["robustify", *command[3:]])
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+        shown = [stream.buffer.getvalue().decode() for stream in (out, err)]
+        return subprocess.CompletedProcess(command, int(ended.value.code or 0), *shown)
     return subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": ROOT}
     )
