@@ -70,7 +70,7 @@ def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
             job = _hub_job(source, task)
     job |= {"harness": harness, "distribution": distribution}
     with tempfile.TemporaryDirectory(prefix="robustify-") as folder:
-        file, facts = _load(name, job, Path(folder))
+        file, facts = _load(name, job, Path(folder), guard)
         guard.require_unrestricted(
             name, [word for origin in facts["sets"] for word in origin.values()], [file]
         )
@@ -95,7 +95,8 @@ def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[s
     files = task_files(task, source.include_path, cache)
     folders = [Path(), *(module.parent for module in files.modules)]
     named = [folder / word for folder in folders for word in files.words]
-    guard.require_unrestricted(source.path, files.words, [path for path in named if os.path.isfile(path)])
+    known = {os.path.realpath(path) for path in named if os.path.isfile(path)}
+    guard.require_unrestricted(source.path, files.words, map(Path, known))
     if files.code and not source.trust_task_code:
         raise _code_refused(source.path, [*files.code])
     return {
@@ -104,6 +105,7 @@ def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[s
         "modules": [*map(str, files.modules)],
         "trusted": source.trust_task_code,
         "reads": [*files.sets],
+        "known": [*known],
     }
 
 
@@ -145,11 +147,12 @@ def _code_refused(name: str, code: Sequence[str]) -> AuthorisationError:
 def _hub_job(source: Source, task: str) -> dict[str, Any]:
     if (parts := _HUB.fullmatch(task)) is None:
         raise UsageError(f"{source.path}: expected {_FORMS['hf']}", code="invalid-set-name")
-    return {**parts.groupdict(), "split": source.split, "reads": [parts["repo"]]}
+    return {**parts.groupdict(), "split": source.split, "reads": [parts["repo"]], "known": []}
 
 
-def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Load a set in a process of its own. Return the file with its rows, and facts about it."""
+def _load(name: str, job: Mapping[str, Any], folder: Path, guard: Guard) -> tuple[Path, dict[str, Any]]:
+    """Load a set in a process of its own, again with each local file that the guard must see first. Return the file with
+    its rows, and facts about it."""
     files = [folder / part for part in ("job.json", "rows.jsonl", "facts.json")]
     files[0].write_text(json.dumps(job), encoding="utf-8")
     done = run_module("robustify.reading.harness.fetch", *map(str, files))
@@ -159,6 +162,10 @@ def _load(name: str, job: Mapping[str, Any], folder: Path) -> tuple[Path, dict[s
             code="loading-ended",
         )
     facts: dict[str, Any] = json.loads(files[2].read_text(encoding="utf-8"))
+    if "unknown" in facts:
+        guard.require_unrestricted(name, [], map(Path, facts["unknown"]))
+        files[2].unlink()
+        return _load(name, {**job, "known": [*job["known"], *facts["unknown"]]}, folder, guard)
     kinds, stage = facts.get("error", []), facts["stage"]
     if not kinds:
         return files[1], facts

@@ -35,6 +35,10 @@ class _CodeRefusedError(Exception):
     """The task runs code that its files do not show."""
 
 
+class _UnknownFileError(Exception):
+    """The set has local files that the guard has not seen. The facts name them."""
+
+
 class _OtherCommitError(Exception):
     """The cache has another commit of a set than the job names."""
 
@@ -45,8 +49,9 @@ class _ChoiceError(Exception):
 
 def _lm_eval(job: Job, facts: Facts) -> Iterator[object]:
     """Yield the documents of a task or of each task of a group, with the requests that lm-eval builds for them."""
+    require_known = _known_files(job, facts)
     if not job["trusted"]:
-        _refuse_code(job["modules"])
+        _refuse_code(job["modules"], require_known)
     manager = importlib.import_module("lm_eval.tasks").TaskManager(
         include_path=job["folders"] or None, include_defaults=False
     )
@@ -78,7 +83,31 @@ def _requests(task: Any, name: str, number: int, doc: Any) -> Facts:
     return {"text": text, "choices": choices, "target": target, "n_requests": len(pairs)}
 
 
-def _refuse_code(modules: Collection[str]) -> None:
+def _known_files(job: Job, facts: Facts) -> Callable[[Collection[str]], None]:
+    """Make `datasets` read no local files but those that the guard has seen, whatever pattern or folder names them. Return
+    the function that requires this of files."""
+
+    def require_known(files: Collection[str]) -> None:
+        paths = {os.path.realpath(file) for file in files if os.path.isfile(file)}
+        if unknown := paths.difference(job["known"]):
+            facts["unknown"] = sorted(unknown)
+            raise _UnknownFileError
+
+    builder: Any = importlib.import_module("datasets").DatasetBuilder
+    prepare = builder.download_and_prepare
+
+    def prepared(self: Any, *arguments: object, **options: object) -> None:
+        splits = getattr(self.config, "data_files", None) or {}
+        paths = (str(file) for files in splits.values() for file in files)
+        # An archive stands behind the path in it.
+        require_known([re.sub(r"^(file|local):(//)?", "", path.rpartition("::")[2]) for path in paths])
+        prepare(self, *arguments, **options)
+
+    builder.download_and_prepare = prepared
+    return require_known
+
+
+def _refuse_code(modules: Collection[str], require_known: Callable[[Collection[str]], None]) -> None:
     """Make lm-eval refuse functions of tasks, metrics from the hub, and templates that use Python's internals. The data
     beside these modules is read by our own copy of them."""
     utils: Any = importlib.import_module("lm_eval.utils")
@@ -99,6 +128,7 @@ def _refuse_code(modules: Collection[str]) -> None:
 
         def rows(files: list[str], **_: object) -> object:
             # It reads files that are beside its own.
+            require_known([str(module.with_name(file)) for file in files])
             ours.__file__ = str(module)
             return ours.rows(files)
 
@@ -160,6 +190,7 @@ def _inspect(job: Job, facts: Facts) -> Iterator[object]:
 def _hub(job: Job, facts: Facts) -> Iterator[object]:
     """Yield the rows of a split of a set on the hub, or in its cache. Code of a set is never run."""
     datasets = importlib.import_module("datasets")
+    _known_files(job, facts)
     facts["stage"] = "loading the set"
     source, commit = _hub_source(job["repo"], job["revision"])
     facts["configs"] = datasets.get_dataset_config_names(**source)

@@ -4,6 +4,7 @@ lm-eval and inspect-ai are looked for in this Python, and in those of ROBUSTIFY_
 ROBUSTIFY_TEST_INSPECT_PYTHON.
 """
 
+import hashlib
 import importlib.util
 import io
 import json
@@ -26,6 +27,7 @@ from robustify.items.item import Item
 from robustify.reading.harness import fetch
 from tests.conftest import Ended
 from tests.reading.harness.made_tasks import docs, write_tasks
+from tests.support import restricted_set
 from tests.support.cases import contents, fact
 from tests.support.lm_eval_command import run_lm_eval
 
@@ -133,6 +135,34 @@ def test_an_exported_task_that_was_changed_runs_no_code(
     (tasks / "b" / file).write_text(text.replace(old, new))
     assert called(LM_EVAL, "validate", "lm-eval:b/made_kept.yaml").returncode == code
     assert not (tasks / "ran").exists()
+
+
+@needs_lm_eval
+@pytest.mark.parametrize(("name", "data"), [
+    ("lm-eval:made.yaml", 'json\ndataset_kwargs: {data_files: {train: "made/s*.jsonl"}}'),
+    ("lm-eval:made.yaml", "json\ndataset_kwargs: {data_files: {train: local://made/set/items.jsonl}}"),
+    ("lm-eval:made.yaml", "made/set\ndataset_kwargs: {}"),
+    ("hf:made/set", ""),
+])  # fmt: skip
+def test_a_registered_file_is_refused_however_a_set_names_it(
+    tasks: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: str
+) -> None:
+    (tasks / "made" / "set").mkdir(parents=True)
+    for file in ("made/sums.jsonl", "made/set/items.jsonl"):
+        # Written anew, the rows have another digest.
+        (tasks / file).write_text((tasks / "sums.jsonl").read_text() + "\n")
+    head = "include: _texts_yaml\ntask: made\ntest_split: train\ndataset_path: "
+    (tasks / "made.yaml").write_text(head + data)
+    assert called(LM_EVAL, "validate", name).returncode == 0
+    shutil.rmtree(tasks / "hf")
+    digest = hashlib.sha256((tasks / "made" / "sums.jsonl").read_bytes()).hexdigest()
+    files = [{"path": "items.jsonl", "sha256": digest, "records": 24}]
+    registered = restricted_set.write_set(
+        tasks / "other", data={"root_env": "ROBUSTIFY_DATA", "files": files}
+    )
+    monkeypatch.setenv("ROBUSTIFY_ADAPTERS", str(registered["adapter"].parent))
+    assert called(LM_EVAL, "validate", name).returncode == 4
+    assert not [*tasks.rglob("*.arrow")]
 
 
 @pytest.fixture
