@@ -24,6 +24,8 @@ from robustify.models.names import ENCODER
 MANY_OPTIONS = 5_000
 """Number of options from which a forecast names the faster type of numbers, and the encoder gets a process of its own."""
 
+_DIGEST = hashlib.sha256().digest_size
+
 
 def options_for_bfloat16(items: Sequence[Item]) -> int:
     """Return how many options the encoder would embed faster in bfloat16, or 0 if this saves little time."""
@@ -79,8 +81,8 @@ def embedding(
     recipe = ENCODER.sha256 if dtype == "float32" else f"{ENCODER.sha256} {dtype}"
     digest = hashlib.sha256("\0".join((recipe, *texts)).encode("utf-8", "surrogatepass"))
     file = cache / "vectors" / f"{digest.hexdigest()}.f32"
-    if keep and file.is_file() and file.stat().st_size % (4 * max(len(texts), 1)) == 0:
-        stored = np.frombuffer(file.read_bytes(), dtype="<f4").reshape(len(texts), -1).astype(np.float64)
+    stored = _stored(file, len(texts)) if keep else None
+    if stored is not None:
         yield lambda _: stored
         return
 
@@ -91,8 +93,11 @@ def embedding(
 
             found = sentence_vectors(folder, texts, progress, dtype=dtype)
         if keep:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, found.astype("<f4").tobytes(), sync=False)
+            data = found.astype("<f4").tobytes()
+            # Without this file, a later run takes longer.
+            with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(file, data + hashlib.sha256(data).digest(), sync=False)
         return found.astype(np.float64)
 
     none: Received = lambda _: None  # noqa: E731
@@ -101,3 +106,14 @@ def embedding(
         encoding(folder, texts, dtype=dtype, leave_core=leave_core) if many else nullcontext(none) as received
     ):
         yield vectors
+
+
+def _stored(file: Path, n_texts: int) -> Floats | None:
+    """Return the vectors in a file of the cache, or None if it is missing or damaged, as after a power failure."""
+    data = b""
+    with suppress(OSError):
+        data = file.read_bytes()
+    vectors, digest = data[:-_DIGEST], data[-_DIGEST:]
+    if not vectors or hashlib.sha256(vectors).digest() != digest:
+        return None
+    return np.frombuffer(vectors, dtype="<f4").reshape(n_texts, -1).astype(np.float64)

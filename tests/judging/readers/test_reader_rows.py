@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from subprocess import Popen
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -140,7 +141,17 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     assert not (tmp_path / "vectors").exists()
     again = [answer_by_meaning(items, tmp_path, keep=True) for _ in range(2)]
     assert again == [rows, rows]
-    assert len(list((tmp_path / "vectors").iterdir())) == 1
+    [kept] = (tmp_path / "vectors").iterdir()
+    whole = kept.read_bytes()
+    for damaged in (b"", whole[:-4], whole[: len(whole) // 2], bytes(len(whole)), b"\0" * 64 + whole[64:]):
+        kept.write_bytes(damaged)
+        assert answer_by_meaning(items, tmp_path, keep=True) == rows
+        assert kept.read_bytes() == whole
+    with monkeypatch.context() as full:
+        kept.unlink()
+        full.setattr(encoder, "write_atomic", Mock(side_effect=OSError))
+        assert answer_by_meaning(items, tmp_path, keep=True) == rows
+    answer_by_meaning(items, tmp_path, keep=True)
     faster = answer_by_meaning(items, tmp_path, keep=True, dtype="bfloat16")
     # Vectors of another precision have files of their own.
     assert len(list((tmp_path / "vectors").iterdir())) == 2
