@@ -2,7 +2,10 @@
 
 import functools
 import os
+import platform
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -321,3 +324,21 @@ def test_one_dnn_computes_the_same_product(rows: int, intel: bool, monkeypatch: 
     assert type(layers[1]) is half
     served = torch.backends.cpu.get_cpu_capability().startswith("AVX512") and not intel
     assert (type(layers[0]) is OneDnnLinear) == served
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can keep freed memory")
+def test_freed_memory_is_kept_while_a_model_works_and_then_given_back() -> None:
+    work = (
+        "import resource, numpy as np\n"
+        "from robustify.models.engines.local.freed_memory import give_back, keep_freed\n"
+        "def faults():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    for _ in range(30): np.ones(6_000_000)\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "resident = lambda: int(open('/proc/self/statm').read().split()[1])\n"
+        "usual = faults(); keep_freed(); faults(); kept, before = faults(), resident()\n"
+        "give_back(); print(usual, kept, before, resident())"
+    )
+    usual, kept, before, after = map(int, subprocess.check_output([sys.executable, "-c", work]).split())
+    assert kept < usual / 10
+    assert after < before - 6_000_000 * 8 // 2 // 4096

@@ -16,6 +16,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokeni
 from transformers.utils import logging as transformers_logging
 
 from robustify.base.errors import ModelError, ResourceError, UsageError, first_line
+from robustify.models.engines.local.freed_memory import give_back, keep_freed
 from robustify.models.engines.local.linear import quickened
 from robustify.models.engines.local.paths import Pieces, Refused, Rows, Scored, Traits
 from robustify.models.engines.local.tree import Trees, attending, fits, window
@@ -51,12 +52,15 @@ class Local:
         sliding_window = window(self.model.config.get_text_config())
         self.traits = Traits(type(self.model).__name__, dtype, fits(self.model), sliding_window)
         self._trees: Trees | None = None
+        # Not before, because loading frees memory that scoring does not need.
+        keep_freed()
 
     def close(self) -> None:
         """Release the memory of the model."""
         self._trees = None
         self.model = self.tokenizer = None
         gc.collect()
+        give_back()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
