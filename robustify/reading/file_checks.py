@@ -55,6 +55,18 @@ def _one_stem(case: Case) -> Notice | None:
     )
 
 
+def _numbered(case: Case) -> Notice | None:
+    stem = case.evidence.fields.stem
+    cells = [str(row.get(str(stem), "")).strip() for row in case.sample]
+    if len(cells) < ROWS_THAT_AGREE or not all(map(str.isdecimal, cells)):
+        return None
+    return Notice(
+        f" `{stem}` has only numbers, so it may not be the question. Name the question's field with `--map stem=NAME`, for "
+        f"example `--map stem={stem}`.",
+        code="numbers-as-stems",
+    )
+
+
 def _only_letters(case: Case) -> Notice | None:
     evidence, n = case.evidence, len(case.lines)
     most = max(evidence.n_sure_letters, evidence.n_letters * (evidence.n_letters >= _ROWS_OF_LETTERS))
@@ -247,6 +259,7 @@ def _graded(case: Case) -> Notice | None:
 
 CHECKS = (
     Check("one stem", "a column of a less usual name that never changes is rather an instruction", _one_stem),
+    Check("numbered", "a column of numbers rather counts the questions", _numbered),
     Check("only letters", "options such as A and B are rather the labels of options", _only_letters),
     Check("base", "numbers that are never 0 rather count from 1", _base, UncertainBaseError),
     Check(
