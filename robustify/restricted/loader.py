@@ -99,7 +99,7 @@ def _near_the_task(name: str, source: str, argv: Sequence[str]) -> Path:
     """Return the path of a split from the file of the task. If lm-eval does not name the file, because the task was given
     by its path or lm-eval is older, use `--include_path` or the current folder. Raise `UsageError` if there is none."""
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--include_path", type=Path, default=Path("lm_eval_tasks"))
+    parser.add_argument("--include_path", nargs="?", type=Path, default=Path("lm_eval_tasks"), const=Path())
     given = parser.parse_known_args(argv[1:])[0].include_path.resolve()
     folder = given if source == _INLINE else Path(source).resolve().parent
     for path in (folder.parent / name, folder / name, Path(name)):

@@ -389,7 +389,8 @@ def test_the_loader_finds_the_splits_of_the_tasks_that_lm_eval_was_given(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["lm_eval", "run", *form.format(f"{run.folder}/{given}").split()])
     rows = local_items(["splits/kept.json"])["test"]
-    monkeypatch.setattr(sys, "argv", ["any.py"])
+    # An option of another program can look like a part of `--include_path`.
+    monkeypatch.setattr(sys, "argv", ["any.py", "--in"])
     # So lm-eval names the file of a task, whoever calls it.
     source = str(run.folder / "lm_eval_tasks" / "mock_kept.yaml")
     assert list(local_items(["splits/kept.json"], version=1, config_source=source)["test"]) == list(rows)
