@@ -148,11 +148,13 @@ def require_silence(argv: Sequence[str]) -> None:
     parser.add_argument("--config", "-C", type=Path)
     config = parser.parse_known_args(argv[1:])[0].config
     settings = yaml.safe_load(config.read_text()) if config else {}
-    for given in [*argv[1:], *(f"--{name}" for name, value in settings.items() if value)]:
+    for given in [*argv[1:], *(f"--{name}={value}" for name, value in settings.items() if value)]:
         name = given.split("=")[0]
         full = len(name) > 2 and name.startswith("--")
         short = re.fullmatch(r"-[^-].*", name, re.DOTALL) is not None
-        if (full and any(o.startswith(name) for o in _WRITES)) or (short and set(_SHORT) & set(name)):
+        # Models can have an option `write_out`, too.
+        saves = "write_out" in given or (full and any(o.startswith(name) for o in _WRITES))
+        if saves or (short and set(_SHORT) & set(name)):
             raise AuthorisationError(
                 f"{name} makes lm-eval save text of a restricted set, or digests of it. Remove this option.",
                 code="lm-eval-saves-text",

@@ -449,7 +449,8 @@ def test_what_cannot_be_asked_as_cloze_is_left_out_by_the_local_text(
 
 WRITES = (
     "lm_eval run --log_samples", "/x/lm_eval/__main__.py --log_s", "lm-eval -s", "lm_eval --write_out=True",
-    "lm_eval --use_cache c", "lm_eval --cache_requests true",
+    "lm_eval --model_args x=1,write_out=True",
+    "lm_eval -a x=1 write_out=True", "lm_eval --use_cache c", "lm_eval --cache_requests true",
     *(f"lm_eval run {given}" for given in ("-c/tmp/x", "-sx", "-ws", "-xw", "-sLM5", "--p", "--l", "--w")),
 )  # fmt: skip
 PLAIN = (
@@ -465,7 +466,14 @@ def test_lm_eval_is_refused_where_it_would_write_texts_down(line: str) -> None:
 
 @pytest.mark.parametrize("form", ["--config {}", "--config={}", "-C {}"])
 @pytest.mark.parametrize(
-    "setting", ["log_samples: true", "predict_only: 1", "use_cache: c", "tasks: [mock_kept]"]
+    "setting",
+    [
+        "model_args: {write_out: true}",
+        "log_samples: true",
+        "predict_only: 1",
+        "use_cache: c",
+        "tasks: [mock_kept]",
+    ],
 )
 def test_an_option_in_a_config_of_lm_eval_is_refused_as_on_its_command_line(
     tmp_path: Path, form: str, setting: str
