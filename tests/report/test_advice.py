@@ -152,8 +152,8 @@ def test_no_advice_asks_for_what_cannot_be_told() -> None:
     for wrong in ({"measures/model/full": weak}, *of_luck):
         assert found("review_keys", "good", wrong) == []
     for kept, more, shown in (
-        (41, {"splits/all": 60, "splits/flagged": 19}, "41 5.0 19.8"),
-        (500, {"splits/all": 600}, "500 5.0 5.5 140"),
+        (41, {"splits/all": 60, "splits/flagged": 19}, "41 19.8 5.0"),
+        (500, {"splits/all": 600}, "500 5.5 5.0 140"),
         (1, {}, "1 5.0"),
     ):
         (less,) = found("show_less", {"evidence": None, "label_noise": None, "splits/kept": kept, **more})
