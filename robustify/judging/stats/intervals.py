@@ -56,9 +56,10 @@ def rate(credit: Floats, groups: Ints | None = None, effect: float = 1.0) -> Rat
 def shared_rate(credit: Floats, tie: Ints, k: Ints, groups: Ints | None = None) -> Rate:
     """Return the mean of tie-fair credits. A credit is 1/t if the key is among the t best of k choices, otherwise 0.
 
-    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t. An item tied between all of its choices has
-    credit 1/k whatever its key is, so it adds no variance. With `groups` (n,), the number of items is divided by the
-    `design_effect`. Below 30 groups, there is no interval.
+    MOVER (Zou and Donner 2008) combines the Wilson intervals of each t with the variance of the mean over numbers of
+    ties, to which one item of credit 0 and one of credit 1 are added, because few items may have a rare number. An item
+    tied between all of its choices has credit 1/k whatever its key is. With `groups` (n,), the number of items is divided
+    by the `design_effect`. Below 30 groups, there is no interval.
     """
     n = len(credit)
     if n == 0:
@@ -66,12 +67,14 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints, groups: Ints | None = None) 
     code = tie * 2 + (tie < k)
     by_tie = [(c // 2, bool(c % 2), credit[code == c]) for c in np.unique(code).tolist()]
     counts = [(t, others, len(credits), int(np.count_nonzero(credits))) for t, others, credits in by_tie]
-    mean, below, above = math.fsum(hits / t for t, _, _, hits in counts) / n, 0.0, 0.0
+    mean = math.fsum(hits / t for t, _, _, hits in counts) / n
     effect = design_effect(credit, groups)
     if effect is None:
         return Rate(mean, n, None)
     if [kind[:2] for kind in counts] == [(1, True)]:
         return Rate(mean, n, wilson(mean * n / effect, n / effect))
+    between = sum(items * (hits / (items * t) - mean) ** 2 for t, _, items, hits in counts)
+    below = above = effect * (NORMAL.inv_cdf(0.975) / n) ** 2 * (between + mean**2 + (1 - mean) ** 2)
     for t, others, items, hits in counts:
         if others:
             low, high = wilson(hits / effect, items / effect)
