@@ -87,18 +87,18 @@ def embedding(
         return
 
     def vectors(progress: Progress) -> Floats:
-        found = received(progress)
-        if found is None:
+        computed = received(progress)
+        if computed is None:
             from robustify.models.engines.local.model import sentence_vectors  # imports torch
 
-            found = sentence_vectors(folder, texts, progress, dtype=dtype)
+            computed = sentence_vectors(folder, texts, progress, dtype=dtype)
         if keep:
-            data = found.astype("<f4").tobytes()
+            data = computed.astype("<f4").tobytes()
             # Without this file, a later run takes longer.
             with suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(file, data + hashlib.sha256(data).digest(), sync=False)
-        return found.astype(np.float64)
+        return computed.astype(np.float64)
 
     none: Received = lambda _: None  # noqa: E731
     many = len(texts) >= MANY_OPTIONS

@@ -132,8 +132,8 @@ def garbled(row: LoggedRow) -> str:
     )
     again, plain = folded(compatible(decoded)), _NOT_ASCII.sub("", shown)
     for text in texts:
-        rest = _NOT_ASCII.sub("", text)
-        if text in again or (len(rest) >= _FEWEST_ASCII and rest in plain):
+        ascii_signs = _NOT_ASCII.sub("", text)
+        if text in again or (len(ascii_signs) >= _FEWEST_ASCII and ascii_signs in plain):
             return "the prompt garbles letters of the question or of an option, as a wrong encoding does"
     return ""
 

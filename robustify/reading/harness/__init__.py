@@ -95,8 +95,8 @@ def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[s
     files = task_files(task, source.include_path, cache)
     folders = [Path(), *(module.parent for module in files.modules)]
     named = [folder / word for folder in folders for word in files.words]
-    known = {os.path.realpath(path) for path in named if os.path.isfile(path)}
-    guard.require_unrestricted(source.path, files.words, map(Path, known))
+    local = {os.path.realpath(path) for path in named if os.path.isfile(path)}
+    guard.require_unrestricted(source.path, files.words, map(Path, local))
     if files.code and not source.trust_task_code:
         raise _code_refused(source.path, [*files.code])
     return {
@@ -105,7 +105,7 @@ def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[s
         "modules": [*map(str, files.modules)],
         "trusted": source.trust_task_code,
         "reads": [*files.sets],
-        "known": [*known],
+        "known": [*local],
     }
 
 

@@ -90,10 +90,10 @@ def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
         )
     else:
         near = difflib.get_close_matches(task, index, n=3)
-        meant = " or ".join(near)
+        names = " or ".join(near)
         raise UsageError(
             f"lm-eval:{task}: lm-eval has no task, group, or tag of this name"
-            f"{f' (did you mean {meant}?)' if near else ''}. `lm-eval ls tasks` lists them; --include-path "
+            f"{f' (did you mean {names}?)' if near else ''}. `lm-eval ls tasks` lists them; --include-path "
             "adds a folder of tasks.",
             code="unknown-task",
         )
