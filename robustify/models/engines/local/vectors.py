@@ -1,13 +1,15 @@
 """Vectors of many texts from a separate process. It works beside the process that began it, and when it ends, the memory
 of torch and the encoder is free.
 
-That process is this module. It reads one JSON object, writes the number of texts of each batch that is done, and at the
-end an empty line and the vectors. Texts pass through a pipe, never through a file.
+That process is this module. It reads a line of JSON, writes the number of texts of each batch that is done, and at the end
+an empty line and the vectors. When its input ends, nobody works beside it any more, so it uses all cores. Texts pass
+through a pipe, never through a file.
 """
 
 import json
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,22 +33,28 @@ def encoding(
     folder: Path, texts: Sequence[str], *, dtype: str, leave_core: bool = False
 ) -> Iterator[Received]:
     """Begin to compute what `sentence_vectors` returns, and yield a function that waits for it. If `leave_core`, this
-    process keeps a core for itself. The function returns None if the process ended with an error, which the same call in
-    this process would raise. It raises `ResourceError` if the process was killed."""
+    process keeps a core for itself until it waits. The function returns None if the process ended with an error, which
+    the same call in this process would raise. It raises `ResourceError` if the process was killed."""
     with Popen(module_command(__name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
         assert process.stdin is not None
         request = {"folder": str(folder), "texts": texts, "dtype": dtype, "leave_core": leave_core}
         try:
             # A process that ended early reads nothing, and its exit code says why.
-            with suppress(BrokenPipeError), process.stdin as given:
-                given.write(json.dumps(request).encode())
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
             yield lambda progress: _received(process, len(texts), progress)
         finally:
             process.kill()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
 
 
 def _received(process: "Popen[bytes]", n_texts: int, progress: Progress) -> npt.NDArray[np.float32] | None:
+    assert process.stdin is not None
     assert process.stdout is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
     while (line := process.stdout.readline()) not in (_END, b""):
         progress(int(line))
     data = process.stdout.read()
@@ -61,7 +69,7 @@ def _received(process: "Popen[bytes]", n_texts: int, progress: Progress) -> npt.
 
 def answer_request() -> None:
     """Embed the texts of standard input."""
-    request = json.load(sys.stdin)
+    request = json.loads(sys.stdin.readline())
     # What a library prints must not end up among the vectors.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -69,9 +77,19 @@ def answer_request() -> None:
 
     from robustify.models.engines.local.model import sentence_vectors
 
-    torch.set_num_threads(max(1, torch.get_num_threads() - request["leave_core"]))
+    n_cores, is_alone = torch.get_num_threads(), threading.Event()
+    torch.set_num_threads(max(1, n_cores - request["leave_core"]))
+
+    def wait() -> None:
+        os.read(0, 1)
+        is_alone.set()
+
+    # Python's own reader would hold a lock when this process ends.
+    threading.Thread(target=wait, daemon=True).start()
 
     def progress(n: int) -> None:
+        if is_alone.is_set():
+            torch.set_num_threads(n_cores)
         out.write(b"%d\n" % n)
         out.flush()
 
