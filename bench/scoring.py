@@ -33,6 +33,7 @@ from robustify.models.asking import ask, plan
 from robustify.models.downloads import locate
 from robustify.models.engines import open_scorer
 from robustify.models.engines.local.engine import HF
+from robustify.models.engines.local.freed_memory import give_back, keep_freed
 from robustify.models.engines.plan import encode, plan_batches
 from robustify.models.model_settings import HFModel
 
@@ -104,7 +105,10 @@ def _measured(case: Case, folder: Path | None = None) -> Tree:
         engine.loglikelihoods(requests[:: max(1, len(requests) // TRIED_ON)])
         pairs = []
         for _ in range(PAIRS):
+            # What our engine sets in this process must not help the other side.
+            give_back()
             theirs, seconds_peer = _timed(lambda: _peer(peer, requests))
+            keep_freed()
             ours, seconds_ours = _timed(lambda: [s.total for s in engine.loglikelihoods(requests)])
             pairs.append((seconds_peer, seconds_ours))
             print(f"  {case.name}: {seconds_peer:.1f} s against {seconds_ours:.1f} s", flush=True)

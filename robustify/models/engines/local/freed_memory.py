@@ -5,24 +5,30 @@ from collections.abc import Callable
 from contextlib import suppress
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Parameters of `mallopt` in glibc."""
-_ALL, _GIBIBYTE = 2**31 - 1, 1 << 30
+"""Parameters of `mallopt` in glibc: the free memory above which it gives some back, and the block that it always does."""
+_KEPT, _USUAL = (2**31 - 1, 1 << 30), (64 << 20, 32 << 20)
+"""Their values while a model works, and those to which glibc raises its own when large blocks are freed, in bytes."""
 
 
 def keep_freed() -> None:
     """Keep freed memory in this process. Otherwise the system clears pages again for the output of each layer, which takes
     a tenth of the time of scoring. Only glibc can do this."""
-
-    def keep(library: ctypes.CDLL) -> None:
-        library.mallopt(_MMAP_THRESHOLD, _GIBIBYTE)
-        library.mallopt(_TRIM_THRESHOLD, _ALL)
-
-    _with_glibc(keep)
+    _with_glibc(lambda library: _set(library, _KEPT))
 
 
 def give_back() -> None:
-    """Return freed memory to the system, as far as glibc can."""
-    _with_glibc(lambda library: library.malloc_trim(0))
+    """Return freed memory to the system now and from now on, as far as glibc can."""
+
+    def give(library: ctypes.CDLL) -> None:
+        _set(library, _USUAL)
+        library.malloc_trim(0)
+
+    _with_glibc(give)
+
+
+def _set(library: ctypes.CDLL, thresholds: tuple[int, int]) -> None:
+    for parameter, size in zip((_TRIM_THRESHOLD, _MMAP_THRESHOLD), thresholds, strict=True):
+        library.mallopt(parameter, size)
 
 
 def _with_glibc(work: Callable[[ctypes.CDLL], object]) -> None:
