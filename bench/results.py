@@ -14,6 +14,7 @@ from typing import Any
 
 from robustify.base.errors import RobustifyError
 from robustify.base.files import write_json
+from robustify.base.processor import processor_words
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -102,8 +103,7 @@ def _mib_of_all(process: int) -> int:
 
 def has_avx512() -> bool:
     """Return whether the processor has AVX-512, with which the encoder takes about a quarter of the time."""
-    facts = Path("/proc/cpuinfo")
-    return facts.is_file() and "avx512f" in facts.read_text(encoding="utf-8").split()
+    return "avx512f" in processor_words()
 
 
 def publish(path: Path, found: Tree) -> None:

@@ -1,4 +1,4 @@
-"""Vectors of the sentence encoder, and its answers from options alone, which the filter does not use."""
+"""Vectors of texts by the sentence encoder."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -9,14 +9,10 @@ import numpy as np
 
 from robustify.base.arrays import Floats
 from robustify.base.files import write_atomic
-from robustify.items.answers import Answer
+from robustify.base.processor import processor_words
 from robustify.items.item import Item
-from robustify.judging.readers.reader_rows import (
-    ProbeSettings,
-    encoded,
-    meaning,
-)
-from robustify.models.engines.local.vectors import Received, encoding
+from robustify.judging.readers.reader_rows import encoded
+from robustify.models.engines.local.vectors import encoding
 from robustify.models.engines.protocols import Progress, no_progress
 from robustify.models.folder import encoder, has_encoder
 from robustify.models.names import ENCODER
@@ -36,26 +32,7 @@ def options_for_bfloat16(items: Sequence[Item]) -> int:
 
 
 def _has_bfloat16() -> bool:
-    with suppress(OSError):
-        return bool({"avx512_bf16", "amx_bf16"} & set(Path("/proc/cpuinfo").read_text("utf-8").split()))
-    return False
-
-
-@contextmanager
-def answering_by_meaning(
-    items: Sequence[Item], settings: ProbeSettings, cache: Path, *, keep: bool, dtype: str = "float32"
-) -> Iterator[Callable[[Progress], list[Answer]]]:
-    """Begin the sentence encoder's answers to the items, and yield a function that waits for them. Without an encoder,
-    there are none. Raise as `embedding`."""
-    chosen = encoded(items)
-    texts = [choice for item in chosen for choice in item.choices]
-
-    def answers(progress: Progress) -> list[Answer]:
-        vectors = embedded(progress)
-        return [] if vectors is None else meaning(chosen, vectors, ENCODER.name, settings)
-
-    with embedding(texts, cache, keep=keep, dtype=dtype, leave_core=True) as embedded:
-        yield answers
+    return bool({"avx512_bf16", "amx_bf16"} & processor_words())
 
 
 def embed_texts(texts: Sequence[str], cache: Path, *, keep: bool) -> Floats | None:
@@ -76,7 +53,7 @@ def embedding(
     """
     folder = encoder(cache)
     if folder is None or not has_encoder(cache):
-        yield lambda _: None
+        yield _nothing
         return
     recipe = ENCODER.sha256 if dtype == "float32" else f"{ENCODER.sha256} {dtype}"
     digest = hashlib.sha256("\0".join((recipe, *texts)).encode("utf-8", "surrogatepass"))
@@ -100,12 +77,14 @@ def embedding(
                 write_atomic(file, data + hashlib.sha256(data).digest(), sync=False)
         return computed.astype(np.float64)
 
-    none: Received = lambda _: None  # noqa: E731
     many = len(texts) >= MANY_OPTIONS
-    with (
-        encoding(folder, texts, dtype=dtype, leave_core=leave_core) if many else nullcontext(none) as received
-    ):
+    begun = encoding(folder, texts, dtype=dtype, leave_core=leave_core) if many else nullcontext(_nothing)
+    with begun as received:
         yield vectors
+
+
+def _nothing(_: Progress) -> None:
+    """Return no vectors, because no process computes them."""
 
 
 def _stored(file: Path, n_texts: int) -> Floats | None:

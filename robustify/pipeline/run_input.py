@@ -17,12 +17,13 @@ from robustify.items.item import Item, no_collector
 from robustify.judging import Judgement, judge
 from robustify.judging.baselines.heuristics import guess
 from robustify.judging.context import Rules
-from robustify.judging.readers.reader_rows import encoded, probe
+from robustify.judging.readers.reader_rows import encoded, meaning, probe
 from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import same_model
 from robustify.judging.stats.intervals import wilson
 from robustify.judging.summary.quantity import Quantity
 from robustify.models.folder import has_encoder
+from robustify.models.names import ENCODER
 from robustify.pipeline.config import Config
 from robustify.reading.loaders import Loaded
 from robustify.runs.run import Run
@@ -94,17 +95,19 @@ def _encoder_answers(
     if not config.encoder or not has_encoder(cache):
         yield tuple
         return
-    from robustify.pipeline.encoder import answering_by_meaning
+    from robustify.pipeline.encoder import embedding
 
     chosen = encoded(items)
-    n_texts = len({text for item in chosen for text in item.choices})
+    texts = [choice for item in chosen for choice in item.choices]
     dtype = config.encoder if isinstance(config.encoder, str) else "float32"
 
     def table() -> Sequence[Answers]:
-        with watch("encoding options", n_texts) as progress:
-            return (Answers.of(rows(progress)),)
+        with watch("encoding options", len(set(texts))) as progress:
+            vectors = embedded(progress)
+            rows = [] if vectors is None else meaning(chosen, vectors, ENCODER.name, config.probe)
+        return (Answers.of(rows),)
 
-    with answering_by_meaning(chosen, config.probe, cache, keep=keep, dtype=dtype) as rows:
+    with embedding(texts, cache, keep=keep, dtype=dtype, leave_core=True) as embedded:
         yield table
 
 

@@ -105,11 +105,11 @@ def fitted_certainty(parts: Mapping[str, Floats], mask: Bools, key: Ints, shown:
 
     is_hit = favorite == key
     if not shown.shape[2] or is_hit.all() or not is_hit.any():
-        return lambda *of: expit(by_regression(*of))
+        return lambda *inputs: expit(by_regression(*inputs))
     if len(key) < 2 * _LEAF:
         # No tree can split so few items, so that all predict the share of hits.
         share = logit(is_hit.mean())
-        return lambda *of: expit((by_regression(*of) + share) / 2)
+        return lambda *inputs: expit((by_regression(*inputs) + share) / 2)
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     trees = boosting(40, 4, min_samples_leaf=_LEAF, l2_regularization=1.0)

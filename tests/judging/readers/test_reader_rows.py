@@ -35,7 +35,7 @@ from robustify.models import folder
 from robustify.models.engines.local import vectors
 from robustify.models.engines.protocols import Progress, no_progress
 from robustify.pipeline import encoder
-from robustify.pipeline.encoder import answering_by_meaning
+from robustify.pipeline.encoder import embedding
 from tests.judging.readers.test_readers import items_with, vectors_of
 
 SETTINGS = ProbeSettings()
@@ -105,8 +105,10 @@ def test_a_large_set_is_drawn_from() -> None:
 def answer_by_meaning(
     items: list[Item], cache: Path, *, keep: bool, dtype: str = "float32", progress: Progress = no_progress
 ) -> list[Answer]:
-    with answering_by_meaning(items, SETTINGS, cache, keep=keep, dtype=dtype) as rows:
-        return rows(progress)
+    texts = [choice for item in items for choice in item.choices]
+    with embedding(texts, cache, keep=keep, dtype=dtype) as embedded:
+        vectors = embedded(progress)
+    return [] if vectors is None else meaning(items, vectors, "e", SETTINGS)
 
 
 def test_without_the_encoder_nothing_is_asked(tmp_path: Path) -> None:

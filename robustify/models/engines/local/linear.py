@@ -1,14 +1,12 @@
 """Linear layers that oneDNN computes, except on Intel processors. On others, MKL, which torch uses otherwise, leaves
 AVX-512 unused. On Intel's, MKL is slightly faster than oneDNN."""
 
-import platform
-from contextlib import suppress
-from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
 import torch
 from torch import Tensor
+
+from robustify.base.processor import processor_words
 
 Model = TypeVar("Model", bound=torch.nn.Module)
 
@@ -48,10 +46,6 @@ def _served(weight: Tensor) -> bool:
     )
 
 
-@cache
 def is_intel() -> bool:
     """Return whether this processor is from Intel, where MKL uses AVX-512."""
-    name = platform.processor()
-    with suppress(OSError):
-        name = Path("/proc/cpuinfo").read_text("utf-8")
-    return "GenuineIntel" in name
+    return "GenuineIntel" in processor_words()
