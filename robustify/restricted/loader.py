@@ -100,8 +100,8 @@ def _near_the_task(name: str, source: str, argv: Sequence[str]) -> Path:
     by its path or lm-eval is older, use `--include_path` or the current folder. Raise `UsageError` if there is none."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--include_path", nargs="?", type=Path, default=Path("lm_eval_tasks"), const=Path())
-    given = parser.parse_known_args(argv[1:])[0].include_path.resolve()
-    folder = given if source == _INLINE else Path(source).resolve().parent
+    include_path = parser.parse_known_args(argv[1:])[0].include_path
+    folder = include_path.resolve() if source == _INLINE else Path(source).resolve().parent
     for path in (folder.parent / name, folder / name, Path(name)):
         if path.is_file():
             return path
@@ -147,13 +147,13 @@ def require_silence(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--config", "-C", type=Path)
     config = parser.parse_known_args(argv[1:])[0].config
-    settings = yaml.safe_load(config.read_text()) if config else {}
-    for given in [*argv[1:], *(f"--{name}={value}" for name, value in settings.items() if value)]:
-        name = given.split("=")[0]
+    settings = (yaml.safe_load(config.read_text(encoding="utf-8")) if config else None) or {}
+    for option in [*argv[1:], *(f"--{name}={value}" for name, value in settings.items() if value)]:
+        name = option.split("=")[0]
         full = len(name) > 2 and name.startswith("--")
         short = re.fullmatch(r"-[^-].*", name, re.DOTALL) is not None
         # Models can have an option `write_out`, too.
-        saves = "write_out" in given or (full and any(o.startswith(name) for o in _WRITES))
+        saves = "write_out" in option or (full and any(o.startswith(name) for o in _WRITES))
         if saves or (short and set(_SHORT) & set(name)):
             raise AuthorisationError(
                 f"{name} makes lm-eval save text of a restricted set, or digests of it. Remove this option.",

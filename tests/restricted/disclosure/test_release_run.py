@@ -484,6 +484,13 @@ def test_an_option_in_a_config_of_lm_eval_is_refused_as_on_its_command_line(
         require_silence(line)
 
 
+def test_an_empty_config_of_lm_eval_has_no_option(tmp_path: Path) -> None:
+    (tmp_path / "none.yaml").write_text("# nothing\n")
+    require_silence(["lm_eval", "run", "--config", str(tmp_path / "none.yaml")])
+    with refused(4, code="lm-eval-saves-text"):
+        require_silence(["lm_eval", "run", "--config", str(tmp_path / "none.yaml"), "--log_samples"])
+
+
 def test_nothing_of_a_part_of_the_set_is_for_publication(tmp_path: Path, audit: Callable[..., Run]) -> None:
     run = audit(80, limit=70)
     assert read_released(run).n == 70
