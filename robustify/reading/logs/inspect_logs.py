@@ -17,7 +17,7 @@ from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, r
 from robustify.reading.logs import log
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming
-from robustify.reading.logs.prompts import Prompt, decide_presentation, same_question_notes
+from robustify.reading.logs.prompts import Prompt, content_texts, decide_presentation, same_question_notes
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
@@ -34,8 +34,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     names = {row.line: log.as_label(row.cells.get("id")) for row in table.rows}
     items, faults, notes = log.logged_items(path.name, inner, options, task, names)
     scorer = _scorer(path.name, samples, options.filter)
-    by_scorer = (as_object(cells.get("scores")) for cells in samples)
-    scores = {line: as_object(scorers.get(scorer or "")) for line, scorers in enumerate(by_scorer, start=1)}
+    scores, reply_notes = _scores(samples, scorer)
     naming = Naming.from_cells(score.get("answer") for score in scores.values())
     targets = [] if scorer == "choice" else [sample.get("target") for sample in samples]
     model = options.name or log.model_name(str(spec.get("model") or ""), "model")
@@ -68,7 +67,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         return make(row.line, item=item, **answer)
 
     read, wrong = rows_or_faults(asked_rows, reply)
-    notes += [*_epoch_notes(len(table.rows) - len(inner.rows)), *presentation.notes]
+    notes += [*reply_notes, *_epoch_notes(len(table.rows) - len(inner.rows)), *presentation.notes]
     notes += same_question_notes([] if prompts or options.view else items.values())
     return log.Log(
         file=path.name,
@@ -81,6 +80,23 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         notes=tuple(notes),
         exchanges=exchanges,
     )
+
+
+def _scores(
+    samples: Sequence[Cells], scorer: str | None
+) -> tuple[dict[int, Mapping[str, Any]], list[Notice]]:
+    """Return the scores of a scorer by line. If it logged no answer at all, as many do, the replies are the answers."""
+    by_scorer = (as_object(cells.get("scores")) for cells in samples)
+    scores = {line: as_object(scorers.get(scorer or "")) for line, scorers in enumerate(by_scorer, start=1)}
+    if not any(scores.values()) or any(score.get("answer") is not None for score in scores.values()):
+        return scores, []
+    answered = {
+        line: {**scores[line], "answer": _completion(sample)}
+        for line, sample in enumerate(samples, start=1)
+        if scores[line]
+    }
+    note = "the scorer logged no answers, so they were read from the replies"
+    return {**scores, **answered}, [Notice(note, code="answers-from-replies")]
 
 
 def _epoch_notes(n_dropped: int) -> list[Notice]:
@@ -110,23 +126,23 @@ def _completions(samples: Sequence[Cells]) -> dict[str, list[str]]:
     """Map the ID of each sample to its replies in all epochs."""
     texts: dict[str, list[str]] = {}
     for sample in samples:
-        choices = _list(as_object(sample.get("output")).get("choices"))
-        message = as_object(as_object(choices[0]).get("message")) if choices else {}
-        reply = "\n".join(_texts(message.get("content")))
+        reply = _completion(sample)
         texts.setdefault(str(sample.get("id")), []).extend([reply] * bool(reply))
     return texts
+
+
+def _completion(sample: Cells) -> str:
+    """Return the reply of a model to a sample, or "" if there is none."""
+    choices = _list(as_object(sample.get("output")).get("choices"))
+    message = as_object(as_object(choices[0]).get("message")) if choices else {}
+    return "\n".join(content_texts(message.get("content")))
 
 
 def _prompt(cells: Cells) -> str:
     """Return the texts of the turns that a model saw before its first reply, or "" if the log has none."""
     turns = [as_object(turn) for turn in _list(cells.get("messages"))]
     before = list(takewhile(lambda turn: turn.get("role") != "assistant", turns))
-    return "\n\n".join(text for turn in before for text in _texts(turn.get("content")))
-
-
-def _texts(content: object) -> list[str]:
-    parts = [as_object(part) for part in content] if isinstance(content, list) else [{"text": content}]
-    return [text for part in parts if isinstance(text := part.get("text"), str)]
+    return "\n\n".join(text for turn in before for text in content_texts(turn.get("content")))
 
 
 def _tree(file: log.LogFile) -> Mapping[str, Any]:
@@ -158,6 +174,14 @@ def _samples(tree: Mapping[str, Any], spec: Mapping[str, Any]) -> list[Cells]:
     ids = _list(as_object(spec.get("dataset")).get("sample_ids"))
     position = {str(name): index for index, name in enumerate(ids)}
     samples = [sample for sample in _list(tree.get("samples")) if isinstance(sample, Mapping)]
+    # The first version had one score for each sample, and its scorer in the results.
+    scorer = as_object(as_object(tree.get("results")).get("scorer")).get("name")
+    samples = [
+        {**sample, "scores": {str(scorer or "score"): sample["score"]}}
+        if isinstance(sample.get("score"), Mapping) and not sample.get("scores")
+        else sample
+        for sample in samples
+    ]
     samples.sort(key=lambda sample: sample["epoch"] if isinstance(sample.get("epoch"), int) else 1)
     samples.sort(key=lambda sample: position.get(str(sample.get("id")), len(position)))
     return [

@@ -84,8 +84,18 @@ def plain_context(context: str) -> str:
         return context
     if not isinstance(turns, list):
         return context
-    texts = [turn.get("content") for turn in turns if isinstance(turn, dict)]
-    return "\n\n".join(text for text in texts if isinstance(text, str)) or context
+    texts = (text for turn in turns if isinstance(turn, dict) for text in content_texts(turn.get("content")))
+    return "\n\n".join(texts) or context
+
+
+def content_texts(content: object) -> list[str]:
+    """Return the texts of a chat message, whose content is one text or a list of parts."""
+    parts = [part if isinstance(part, dict) else {"text": part} for part in _list(content)]
+    return [text for part in parts if isinstance(text := part.get("text"), str)]
+
+
+def _list(content: object) -> list[object]:
+    return content if isinstance(content, list) else [content]
 
 
 def _contains(seen: str, text: str) -> bool:
