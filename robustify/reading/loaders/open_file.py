@@ -46,6 +46,7 @@ _COMPRESSED = {
     b"7z\xbc\xaf": "7z",
 }
 _SHEET = ". Save the sheet as CSV (UTF-8)."
+_TABLE = ". Save its questions as CSV with the columns question, A, B, C, D, and answer."
 _KINDS = {
     b"version https://git-lfs": Notice(
         "a Git LFS pointer, not the data. Run `git lfs pull`.", code="git-lfs-pointer"
@@ -53,6 +54,12 @@ _KINDS = {
     b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": Notice(
         f"an old Office file, perhaps .xls{_SHEET}", code="old-office-file"
     ),
+    b"SQLite format 3": Notice(
+        "an SQLite database. Write the table of questions to a CSV file, for example with `sqlite3 -header -csv`.",
+        code="sqlite-file",
+    ),
+    b"%PDF": Notice(f"a PDF document{_TABLE}", code="document-file"),
+    b"{\\rtf": Notice(f"a text document (RTF){_TABLE}", code="document-file"),
     **{
         sign: Notice(f"compressed ({kind}). Unpack it first.", code="compressed-file")
         for sign, kind in _COMPRESSED.items()
@@ -66,14 +73,31 @@ _ZIPPED = {
     b"header.json": _EVAL,
     b"_journal/": _EVAL,
     b"opendocument.spreadsheet": Notice(f"a spreadsheet{_SHEET}", code="opendocument-sheet"),
+    b"word/document.xml": Notice(f"a Word document{_TABLE}", code="document-file"),
+    b"opendocument.text": Notice(f"a text document{_TABLE}", code="document-file"),
+    b"collection.anki2": Notice(f"a package of Anki{_TABLE}", code="quiz-export"),
     b"": Notice("a zip archive. Unpack it first.", code="zip-archive"),
 }
-_QUIZ = Notice(
-    "a quiz export (Aiken or GIFT?). Save it as CSV with the columns question, A, B, C, D, and answer.",
-    code="quiz-export",
-)
-_XML = "XML, such as a Moodle quiz. Save it as CSV with the columns question, A, B, C, D, and answer."
-_QUIZ_LINE = re.compile(rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])", re.MULTILINE)
+_XML = f"XML, such as a Moodle quiz{_TABLE}"
+_FORMS = {
+    rb"^(?:ANSWER:\s*[A-Z]\s*$|::.*::|[^{}\n]*\{\s*[=~])": Notice(
+        f"a quiz export (Aiken or GIFT?){_TABLE}", code="quiz-export"
+    ),
+    rb"^NewQuestion,": Notice(f"a quiz export (Brightspace){_TABLE}", code="quiz-export"),
+    rb"\A(?:MC|MA|TF|ESS)\t": Notice(f"a quiz export (Blackboard){_TABLE}", code="quiz-export"),
+    rb"\A#separator:": Notice(f"an export of Anki{_TABLE}", code="quiz-export"),
+    rb"^\s*[-*+] \[[ xX]\] ": Notice(f"a quiz in Markdown{_TABLE}", code="quiz-export"),
+    rb"\A(?:export default|(?:[\w.]+\s+){0,3}[\w.]+(?::[^=\n]*)?\s*=)\s*[\[{]": Notice(
+        "program code. Save only its list of questions, as JSON.", code="program-code"
+    ),
+    rb"\A(?://|/\*)": Notice(
+        "JSON with comments, or program code. Remove all but the JSON.", code="program-code"
+    ),
+    rb"(?:\A\[|^\[\[)[A-Za-z_][\w.-]*\]{1,2}\s*$": Notice(
+        "TOML. Save it as YAML or JSON, or with a table as CSV.", code="toml-file"
+    ),
+}
+"""Patterns at the start of texts in forms that robustify does not read."""
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 _HEAD = 4096
 _LARGE = 8 << 20
@@ -261,19 +285,22 @@ def _begin(text: Text, space: str | None = None) -> str:
 def _other_kind(head: bytes, data: bytes) -> Notice | None:
     """Return the type of a file that robustify cannot read, usually with advice, or None if the file looks readable."""
     # In UTF-16 without a byte-order mark, ASCII leaves every other byte zero.
-    zeros, half = max(head[0::2].count(0), head[1::2].count(0)), len(head) // 2
+    (few, zeros), half = sorted((head[0::2].count(0), head[1::2].count(0))), len(head) // 2
     text = head.removeprefix(BOM_UTF8).lstrip()
     if head.startswith(_ZIP):
         return next(kind for sign, kind in _ZIPPED.items() if sign in data)
     if kinds := [kind for sign, kind in _KINDS.items() if text.startswith(sign)]:
         return kinds[0]
-    if head.startswith(_WIDE_MARKS) or (half and zeros > half / 2):
+    if head[257:262] == b"ustar":
+        return Notice("a tar archive. Unpack it first.", code="tar-archive")
+    if head.startswith(_WIDE_MARKS) or (half and few < half / 10 and zeros > half / 2):
         return Notice("UTF-16 or UTF-32 text. Convert it with `iconv -f UTF-16 -t UTF-8`.", code="utf-16")
     if b"\x00" in head:
-        text_ = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow"
+        text_ = "a binary file; expected JSON Lines, JSON, CSV, TSV, Parquet, or Arrow. Save it in one of these forms."
         return Notice(text_, code="binary-file")
-    quiz = not text.startswith((b"{", b"[")) and _QUIZ_LINE.search(text)
-    return _QUIZ if quiz else None
+    if text.startswith(b"{") or (text.startswith(b"[") and not text.lstrip(b"[")[:1].isalpha()):
+        return None
+    return next((kind for form, kind in _FORMS.items() if re.search(form, text, re.MULTILINE)), None)
 
 
 def arrow_rows(name: str, files: Sequence[tuple[str, Again]]) -> SourceTable:
