@@ -272,7 +272,7 @@ def import_logs(
     overrides, force = _settings(rule)
     given: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
     with _in_python(mapping="columns"):
-        return _in(out, lambda to: from_logs.import_logs(paths, to, GUARD, overrides=overrides, **given))
+        return _in(out, lambda to: from_logs.run_of_logs(paths, to, GUARD, overrides=overrides, **given))
 
 
 _OF_SOURCE = ("split", "fields", "include_path", "trust_task_code")

@@ -155,7 +155,7 @@ def test_no_model_code_is_trusted_and_no_pickle_is_loaded() -> None:
 
 DOORS: tuple[Callable[..., Any], ...] = (
     loaders.load, loaders.load_many, run.Run, run.open_run, run.refuse_other, stored.split_items,
-    from_logs.import_logs, compared_logs.runs_of_logs, linted_logs.as_log, public.PublicPolicy, public.judged_run,
+    from_logs.run_of_logs, compared_logs.runs_of_logs, linted_logs.as_log, public.PublicPolicy, public.judged_run,
     compared, dashboard_html, questions.read_items, questions.read_rows, questions.read_nugget_rows, read_candidates,
 )  # fmt: skip
 UNGUARDED_USERS = {

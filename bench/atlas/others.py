@@ -33,7 +33,7 @@ from robustify.judging.stats.intervals import rate
 from robustify.judging.stats.tests import LEVEL, mcnemar
 from robustify.judging.summary.quantity import Score
 from robustify.pipeline.config import parse
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.pipeline.run_input import judging_rules, read_input
 from robustify.reading.logs import LogOptions, LogPath, mapping
 from robustify.runs.run import Run, open_run
@@ -71,7 +71,7 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
     folder = Path(os.path.expandvars(PREDICTIONS))
     tables = sorted((folder / "helm_mmlu_full_prompt").glob("*.csv"))
     models = tables[0].open().readline().strip().split(",")[2:]
-    helm = import_logs(
+    helm = run_of_logs(
         [LogPath(path) for path in tables],
         work / "import-helm",
         GUARD,
@@ -80,7 +80,7 @@ def judged(sets: Mapping[str, Any], work: Path) -> Entry:
         overrides={"name": "helm-mmlu-ten"},
     )
     pairs = sorted((folder / "truthfulqa_binary_full_prompt").glob("model_predictions*.csv"))
-    five = import_logs(
+    five = run_of_logs(
         [LogPath(path) for path in pairs],
         work / "import-truthfulqa-five",
         GUARD,
@@ -148,7 +148,7 @@ def larger(name: str, work: Path) -> Entry:
     """Import the answers of larger models to one set and return their numbers."""
     asked = SETS[name]
     folder = Path(os.path.expandvars(PREDICTIONS)) / "choices_only" / asked.folder
-    run = import_logs(
+    run = run_of_logs(
         [LogPath(folder / "picks.csv")],
         work / f"larger-{name}",
         GUARD,

@@ -23,7 +23,7 @@ from robustify.cli.options import (
     reading,
     screening,
 )
-from robustify.cli.runs import close_run, coded
+from robustify.cli.runs import close_run, with_codes
 from robustify.cli.terminal import print_lines, say, watcher
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def import_(
     Example:
         robustify import logs/samples_*.jsonl --data items.jsonl -o results/imported
     """
-    from robustify.pipeline.from_logs import import_logs
+    from robustify.pipeline.from_logs import run_of_logs
     from robustify.reading.logs import LogOptions, latest, logs_in, mapping, parse_log_path, unused_in
     from robustify.wings import GUARD
 
@@ -87,7 +87,7 @@ def import_(
     paths = [path for log in parsed for path in latest(logs_in(log))]
     unused = [str(path) for log in parsed for path in unused_in(log, paths)]
     overrides = {**rule, "name": name}
-    done = import_logs(
+    done = run_of_logs(
         paths,
         out,
         GUARD,
@@ -99,7 +99,7 @@ def import_(
         watch=watcher(),
     )
     summary = done.summary
-    notes = coded(done.manifest["config"]["notes"], done.manifest["import"]["note_codes"])
+    notes = with_codes(done.manifest["config"]["notes"], done.manifest["import"]["note_codes"])
     for note in notes:
         say(note["text"])
     for path in unused:

@@ -102,7 +102,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
         settings, folder, cache, plugged, watcher(given["progress"]), tell, force=given["force"]
     )
     data = done.manifest["data"]
-    notes = coded(data.get("notes", ()), data.get("note_codes", ()))
+    notes = with_codes(data.get("notes", ()), data.get("note_codes", ()))
     for note in notes:
         say(note["text"])
     tree = _released(done).model_dump(mode="json") if done.restricted else done.summary.tree()
@@ -111,7 +111,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     return close_run(done, tree, strict=given["strict"], sources=sources)
 
 
-def coded(notes: Sequence[str], codes: Sequence[str]) -> list[dict[str, str]]:
+def with_codes(notes: Sequence[str], codes: Sequence[str]) -> list[dict[str, str]]:
     """Return notes of `run.json` with codes. Notes of older runs have none."""
     padded = [*codes, *[""] * len(notes)]
     return [{"code": code, "text": text} for text, code in zip(notes, padded, strict=False)]

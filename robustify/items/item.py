@@ -158,8 +158,8 @@ def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[
     def latest(items: Sequence[Item]) -> T:
         # The items of a known set are mostly the same objects, which are compared many times faster than they are hashed.
         own = tuple(items)
-        known = [entry for entry in kept if entry[0] == own]
-        first = known[0] if known else (own, work(own))
+        cached = [entry for entry in kept if entry[0] == own]
+        first = cached[0] if cached else (own, work(own))
         kept[:] = [first, *(entry for entry in kept if entry is not first)][:2]
         return first[1]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from robustify.base.errors import DataError, UsageError
 from robustify.models.engines.protocols import Watch
-from robustify.pipeline.from_logs import NO_VOTERS, import_logs
+from robustify.pipeline.from_logs import NO_VOTERS, run_of_logs
 from robustify.pipeline.run_input import unwatched
 from robustify.reading.guard import Guard
 from robustify.reading.logs import LogOptions, LogPath, logs_in, pick_tables, read_log
@@ -37,7 +37,7 @@ def runs_of_logs(
     """Import the logs of each task together, into folders below `place`, so that their models answer the same items.
 
     A log is a file, or a folder of logs. Models of several logs that have one name are distinguished by the names of their
-    files. `options` are as in `import_logs`. Raise `UsageError` if no task has two models, and as `import_logs`."""
+    files. `options` are as in `run_of_logs`. Raise `UsageError` if no task has two models, and as `run_of_logs`."""
     files = [file for log in logs for file in logs_in(log)]
     with watch("reading the logs", 0):
         opened = [(file, _read(file, options)) for file in files]
@@ -54,7 +54,7 @@ def runs_of_logs(
             code="one-model-of-a-task",
         )
     return tuple(
-        import_logs(
+        run_of_logs(
             # The first run has the notes on the files that cannot be read.
             [*(log.file for log in group), *(unread if number == 1 else ())],
             place / str(number),

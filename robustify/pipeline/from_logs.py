@@ -48,7 +48,7 @@ NO_VOTERS = "no-voters-in-logs"
 """Code of the note on logs in which no model answered without the question."""
 
 
-def import_logs(
+def run_of_logs(
     logs: Sequence[LogPath],
     folder: Path,
     guard: Guard,

@@ -25,7 +25,7 @@ from robustify.export.writing import Heading
 from robustify.freeform.questions import convert_item
 from robustify.items.item import Item
 from robustify.judging.baselines.heuristics import listed_credit
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from robustify.reading.logs import LogPath
@@ -196,7 +196,7 @@ REPLIES = {"alpha": ["A", "B", "C", "D", "A", "B"], "beta": ["A", "A", "not sure
 @pytest.fixture
 def imported(tmp_path: Path) -> Run:
     (archive,) = openeval(tmp_path, boxes(), REPLIES)
-    return import_logs([LogPath(archive)], tmp_path / "run", GUARD)
+    return run_of_logs([LogPath(archive)], tmp_path / "run", GUARD)
 
 
 def test_answers_are_written_for_py_irt_and_as_a_matrix(imported: Run, tmp_path: Path) -> None:

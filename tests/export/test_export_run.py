@@ -19,7 +19,7 @@ from robustify.export import exporters, tasks
 from robustify.export.dataset import export_dataset, export_instruct
 from robustify.export.tasks import export_inspect, export_lm_eval
 from robustify.export.writing import KEPT, exporter, exporting, files_of
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.pipeline.steps import rejudge
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
@@ -94,7 +94,7 @@ def picked(folder: Path) -> Run:
         {"model": m, "view": "choices_only", "item": f"i{at}", "key": "ABCD"[at % 4], "pick": "A"}
         for m, at in picks
     ]
-    return import_logs([LogPath(jsonl(folder / "picks.jsonl", rows))], folder / "picked", GUARD)
+    return run_of_logs([LogPath(jsonl(folder / "picks.jsonl", rows))], folder / "picked", GUARD)
 
 
 def labelled(run: Run, label: str | None) -> Run:

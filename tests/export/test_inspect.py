@@ -18,7 +18,7 @@ import tomllib
 from robustify.export.tasks import export_inspect, write_inspect
 from robustify.export.writing import Heading
 from robustify.items.item import Item
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, write_items
 from robustify.runs.stored import split_items
@@ -166,7 +166,7 @@ def test_what_inspect_logs_comes_back_as_what_the_model_said(
     items = {i.id: i for i in split_items(run.folder / "kept.jsonl", GUARD)}
     picks = wanted(list(items.values()))
     given = LogPath(Path(log["log"]), view="choices_only" if view == "choices_only" else None)
-    back = import_logs([given], tmp_path / "back", GUARD, data=[run.folder / "kept.jsonl"])
+    back = run_of_logs([given], tmp_path / "back", GUARD, data=[run.folder / "kept.jsonl"])
     rows = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == "mockllm/model"}
     assert {name: row["pick"] for name, row in rows.items()} == picks
     assert {row["view"] for row in rows.values()} == {view}

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from robustify.judging.measures import CHOICES_ONLY
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.reading.logs import LogOptions, LogPath, mapping
 from robustify.wings import GUARD
 
@@ -31,7 +31,7 @@ def numbered(path: Path, work: Path) -> Path:
 
 def test_medbench_gives_the_published_count_of_every_model(data: Path, tmp_path: Path) -> None:
     path = numbered(data / "predictions" / "medbench_options_only" / "multi_options.json", tmp_path)
-    run = import_logs([LogPath(path)], tmp_path / "out", GUARD, options=LogOptions(view="choices_only"))
+    run = run_of_logs([LogPath(path)], tmp_path / "out", GUARD, options=LogOptions(view="choices_only"))
     voters = run.summary.screen.voters
     rates = {m: parts.all for m, parts in CHOICES_ONLY.read(run.summary).items()}
     assert {m: round(rate.value * rate.n) for m, rate in rates.items()} == MEDBENCH
@@ -46,7 +46,7 @@ PAIRS = ("stem=question", "choices=a_side_TRUE,b_side_FALSE", "key==A", "correct
 def test_truthfulqa_pairs_give_the_published_count_of_every_scorer(data: Path, tmp_path: Path) -> None:
     folder = data / "predictions" / "truthfulqa_pairs_answer_only"
     wanted = LogOptions(view="choices_only", columns=mapping(PAIRS))
-    run = import_logs([LogPath(folder / "v9_scaled_data.csv")], tmp_path / "out", GUARD, options=wanted)
+    run = run_of_logs([LogPath(folder / "v9_scaled_data.csv")], tmp_path / "out", GUARD, options=wanted)
     told = json.loads((folder / "v9_scaled_forced_choice_results.json").read_text())
     published = {
         f"{family}_{variant}": (held[variant]["pair_correct_count"], held[variant]["n"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from robustify.items.item import Item
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.pipeline.steps import rejudge
 from robustify.reading.logs import LogPath
 from robustify.report.advice import grounds
@@ -51,7 +51,7 @@ def imported(folder: Path, **kinds: dict[str, bool]) -> Run:
         LogPath(jsonl(folder / model / "samples_gates.jsonl", rows(kind, seed)))
         for seed, (model, kind) in enumerate(kinds.items())
     ]
-    return import_logs(logs, folder / "run", GUARD)
+    return run_of_logs(logs, folder / "run", GUARD)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_a_log_that_states_no_accuracy_has_a_cloze_score_and_no_sentence_on_it(t
         {name: cell for name, cell in row.items() if name not in ("acc", "acc_norm", "metrics")}
         for row in rows(CLOZE_TASK)
     ]
-    run = import_logs(
+    run = run_of_logs(
         [LogPath(jsonl(tmp_path / "tiny" / "samples_gates.jsonl", bare))], tmp_path / "run", GUARD
     )
     (quote,) = opening(run.summary).quotes

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from robustify.base.files import sha256
 from robustify.items.item import Item
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run, open_run, write_items
 from robustify.wings import GUARD
@@ -92,7 +92,7 @@ def imported_run(
     jsonl(folder / "picks.jsonl", rows)
     log, data = [LogPath(folder / "picks.jsonl")], [folder / "items.jsonl"] if text else []
     rules = {"name": "made-up", "screen.criterion": "unanimous", **(overrides or {})}
-    return import_logs(log, folder / "run", GUARD, data=data, overrides=rules)
+    return run_of_logs(log, folder / "run", GUARD, data=data, overrides=rules)
 
 
 def renewed(folder: Path, *names: str) -> Run:

@@ -224,11 +224,11 @@ class FreshProbe:
         """
         if self.items is None:
             return None
-        known, outcome = _known_audits(self.items), (kept.mask, kept.key, kept.k, kept.would)
+        audits, outcome = _known_audits(self.items), (kept.mask, kept.key, kept.k, kept.would)
         mark = (self.settings, *(values.tobytes() for values in outcome))
-        if mark not in known:
-            known[mark] = self._fitted(self.items, kept)
-        return known[mark]
+        if mark not in audits:
+            audits[mark] = self._fitted(self.items, kept)
+        return audits[mark]
 
     def _fitted(self, items: Sequence[Item], kept: Kept) -> AuditRate | None:
         usable = np.flatnonzero(self.first(kept) & (kept.open.sum(axis=1) > 1))

@@ -16,7 +16,7 @@ from robustify.base.arrays import Floats
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.items.item import Item
 from robustify.pipeline import steps
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
 from robustify.reading.logs import (
@@ -116,7 +116,7 @@ def numbers(notes: Sequence[Notice]) -> dict[str, int]:
 def import_one(folder: Path, items: list[Item], picks: list[int] | None = None, *data: Path) -> Run:
     """A run of the logged answers of model "one", by default its usual picks."""
     log = logged(folder / "logs", "one", items, PICKS["one"] if picks is None else picks)
-    return import_logs([LogPath(log)], folder / "out", GUARD, data=data)
+    return run_of_logs([LogPath(log)], folder / "out", GUARD, data=data)
 
 
 # Matching
@@ -182,11 +182,11 @@ def test_items_that_stand_twice_are_taken_one_after_the_other(tmp_path: Path) ->
     ]
     write_items(tmp_path / "data.jsonl", held)
     log = logged(tmp_path / "logs", "one", held, [0, 1, 2, 3, 0])
-    run = import_logs([LogPath(log)], tmp_path / "out", GUARD, data=[tmp_path / "data.jsonl"])
+    run = run_of_logs([LogPath(log)], tmp_path / "out", GUARD, data=[tmp_path / "data.jsonl"])
     assert [(r[1], r[2], r[3]) for r in rows(run)] == [
         (item.id, (0, 1, 2, 3), pick) for item, pick in zip(held, [0, 1, 2, 3, 0], strict=True)
     ]
-    without = import_logs([LogPath(log)], tmp_path / "none", GUARD)
+    without = run_of_logs([LogPath(log)], tmp_path / "none", GUARD)
     assert [i.stem for i in without.items or ()] == [i.stem for i in held]
 
 
@@ -202,7 +202,7 @@ def test_two_orders_of_one_item_are_two_rows_and_give_the_permutation_control(
         ),
     }
     both = [given_[first], *(log for name, log in given_.items() if name != first)]
-    run = import_logs(both, tmp_path / "out", GUARD, data=[data])
+    run = run_of_logs(both, tmp_path / "out", GUARD, data=[data])
     assert run.manifest["data"]["n_items"] == 8
     told = run.summary.tree()["permutation"]["by_model"]["one"]
     assert (told["orders"], told["n"]) == (2, 8)
@@ -218,13 +218,13 @@ def test_two_logs_of_one_run_are_refused_and_both_are_named(tmp_path: Path, item
     log = logged(tmp_path / "logs", "one", items, PICKS["one"])
     copy = shutil.copy(log, tmp_path / "logs" / "one" / "samples_again.jsonl")
     with pytest.raises(DataError) as error:
-        import_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out", GUARD)
+        run_of_logs([LogPath(log), LogPath(Path(copy))], tmp_path / "out", GUARD)
     assert error.value.codes == ("repeated-rows",)
     assert all(
         name in error.value.lines[0] for name in ("samples_again.jsonl:1:", "samples_boxes.jsonl:1 ", " 8 ")
     )
     with refuses("repeated-log"):
-        import_logs([LogPath(log), LogPath(log)], tmp_path / "out", GUARD)
+        run_of_logs([LogPath(log), LogPath(log)], tmp_path / "out", GUARD)
 
 
 # The run
@@ -244,7 +244,7 @@ def test_an_imported_run_says_what_its_case_says(
             )
             for model, picks in case["picks"].items()
         ]
-    run = import_logs(logs, tmp_path / "out", GUARD, overrides=case.get("settings", {}))
+    run = run_of_logs(logs, tmp_path / "out", GUARD, overrides=case.get("settings", {}))
     notes = gather(read_logs(logs, LogOptions()), None).notes
     tree = {
         "summary": run.summary.tree(), "manifest": run.manifest, "signature": run.manifest["signature"].split("|"),
@@ -261,7 +261,7 @@ def test_the_same_logs_give_the_same_bytes_and_no_place_of_this_machine(
     tmp_path: Path, logs: list[LogPath], data: Path
 ) -> None:
     for name in ("a", "b"):
-        import_logs(logs, tmp_path / name, GUARD, data=[data])
+        run_of_logs(logs, tmp_path / name, GUARD, data=[data])
     assert files(tmp_path / "a") == files(tmp_path / "b")
     assert [name for name, data in files(tmp_path / "a").items() if str(tmp_path).encode() in data] == []
     run = open_run(tmp_path / "a", GUARD)
@@ -317,7 +317,7 @@ NO_TEXT = {"kept.jsonl", "flagged.jsonl", "undecided.jsonl", "cloze.jsonl", "lm_
 @pytest.fixture
 def textless(tmp_path: Path) -> Run:
     counted = {"screen.criterion": "unanimous"}
-    return import_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out", GUARD, overrides=counted)
+    return run_of_logs([LogPath(blind(tmp_path, VOTES, KEYS))], tmp_path / "out", GUARD, overrides=counted)
 
 
 def test_a_run_without_items_is_judged_and_says_what_is_absent(textless: Run) -> None:
@@ -448,12 +448,12 @@ def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Ite
         path = next(log.path.parent.glob("results_*.json"))
         path.write_text(path.read_text().replace("0123abcd", "0123abcd" * 5))
     with pytest.raises(UsageError):
-        import_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out", GUARD)
+        run_of_logs([replace(log, view="choices_only") for log in given_], tmp_path / "out", GUARD)
     assert not (tmp_path / "out").exists()
 
 
 def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:
-    run = import_logs(dated(tmp_path, items, "/home/me/"), tmp_path / "out", GUARD)
+    run = run_of_logs(dated(tmp_path, items, "/home/me/"), tmp_path / "out", GUARD)
     assert {name: told["dtype"] for name, told in run.manifest["models"].items()} == {
         "one": "float32", "two": "float32",
     }  # fmt: skip

@@ -20,7 +20,7 @@ from robustify.models.asking import Planned, ask
 from robustify.models.engines import open_scorer
 from robustify.models.model_settings import HFModel
 from robustify.pipeline.config import parse, shipped
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.pipeline.steps import robustify
 from robustify.reading.logs import LogPath
 from robustify.runs.run import Run
@@ -125,7 +125,7 @@ def items_of(run: Run, task: str) -> list[Any]:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_pick_and_score_comes_back(trip: Trip, tmp_path: Path, task: str) -> None:
-    back = import_logs([LogPath(trip.log(task))], tmp_path / "back", GUARD)
+    back = run_of_logs([LogPath(trip.log(task))], tmp_path / "back", GUARD)
     theirs = {r["item"]: r for r in back.answers.table.to_pylist() if r["model"] == NAME}
     ours = trip.rows[task]
     assert set(theirs) == set(ours) == {i.id for i in items_of(trip.run, task)}
@@ -148,7 +148,7 @@ def test_lm_eval_s_own_accuracy_is_ours(trip: Trip, task: str) -> None:
 
 
 def test_accuracies_items_and_what_they_were_asked_come_back(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back", GUARD)
+    back = run_of_logs([LogPath(trip.log("all")), LogPath(trip.log("cloze"))], tmp_path / "back", GUARD)
     ours = trip.run
     measures = [("full", NAME), ("cloze_chars", NAME), ("cloze_sum", NAME), ("cloze_bytes", NAME)]
     measures += [("rule", rule) for rule in ours.summary.measures.rule["rule"]]
@@ -161,12 +161,12 @@ def test_accuracies_items_and_what_they_were_asked_come_back(trip: Trip, tmp_pat
 
 
 def test_the_screen_of_an_imported_log_is_the_one_that_these_picks_give(trip: Trip, tmp_path: Path) -> None:
-    back = import_logs([LogPath(trip.log("kept_choices_only"))], tmp_path / "back", GUARD)
+    back = run_of_logs([LogPath(trip.log("kept_choices_only"))], tmp_path / "back", GUARD)
     picked = {item for item, row in trip.rows["kept_choices_only"].items() if row["correct"] == 1}
     assert back.summary.screen.criterion == "fdr"
     beside = {row.name: row.flagged for row in back.summary.sensitivity}
     assert {round(rate.value * rate.n) for rate in (beside["D.4"], beside["unanimous"])} == {len(picked)}
-    counted = import_logs(
+    counted = run_of_logs(
         [LogPath(trip.log("kept_choices_only"))],
         tmp_path / "counted",
         GUARD,

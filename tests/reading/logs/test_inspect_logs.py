@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustify.pipeline.from_logs import import_logs
+from robustify.pipeline.from_logs import run_of_logs
 from robustify.reading.loaders import Loaded
 from robustify.reading.logs import Log, LogOptions, LogPath, gather, read_log
 from robustify.wings import GUARD
@@ -59,7 +59,7 @@ def test_an_import_without_blind_answers_says_what_is_missing_and_what_to_do(tmp
     told = [
         sum(
             "`export lm-eval`" in note
-            for note in import_logs(logs, tmp_path / f"out{n}", GUARD).manifest["config"]["notes"]
+            for note in run_of_logs(logs, tmp_path / f"out{n}", GUARD).manifest["config"]["notes"]
         )
         for n, logs in enumerate((paths[:1], paths))
     ]
