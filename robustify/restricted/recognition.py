@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
@@ -23,6 +24,8 @@ FEW, LEXICON_SHARE = 5, 0.05
 """Number and share of records on controlled categories that together exceed chance."""
 _MOST_READ = 20_000
 """Maximum number of records to search with the lexicon. A larger set is sampled evenly."""
+_DATA = frozenset({".arrow", ".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt"})
+"""Types of the files of a folder that may be read."""
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
 _WORDS = re.compile(r"[a-z0-9]+")
 _BLOCK, _OVERLAP = 8 << 20, 256
@@ -108,8 +111,9 @@ def not_attested(signs: Sequence[Sign], bench: Loaded, adapter: str | None) -> l
 def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -> Iterator[Sign]:
     manifests = _restricted()
     for path in paths:
-        # A downloaded set is a folder.
-        files = sorted([*path.glob("*.arrow"), *path.glob("*.parquet")]) if path.is_dir() else [path]
+        # A downloaded set is a folder, perhaps with a folder for each split.
+        parts = chain.from_iterable(map(path.glob, ("*", "*/*", "*/*/*")))
+        files = sorted(file for file in parts if file.suffix.lower() in _DATA) if path.is_dir() else [path]
         for file in filter(Path.is_file, files):
             yield from _file_signs(file, manifests)
     yield from _copy_signs(items)

@@ -89,6 +89,15 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
         require_ordinary(load(Source(path=str(file)), UNGUARDED), [Source(path=str(file))])
 
 
+@pytest.mark.parametrize("place", ["set", "set/data", "set/data/test"])
+def test_a_pinned_file_is_recognised_in_a_folder(mock: Path, place: str) -> None:
+    folder = mock / place
+    folder.mkdir(parents=True)
+    pinned = shutil.copy(items_of(mock), folder / "test.jsonl")
+    bench = load(Source(path=str(pinned)), UNGUARDED)
+    assert "S1" in {sign.code for sign in recognised(bench, [Source(path=str(mock / "set"))])}
+
+
 def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) -> None:
     asked = [Item(r["id"], SPEAKS + r["question"], tuple(r["choices"]), r["answer"]) for r in items(N)]
     rows = [lm_eval_row(item, at, [-1.0, -2.0, -3.0, -4.0]) for at, item in enumerate(asked)]

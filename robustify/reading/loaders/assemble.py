@@ -5,6 +5,7 @@ repaired.
 """
 
 import hashlib
+import os
 import re
 import sys
 from array import array
@@ -27,7 +28,16 @@ from robustify.reading.loaders.answer_keys import FORMS
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
-from robustify.reading.loaders.loaded import FieldMap, Loaded, Quarantined, Recognised, Source, TaskDocument
+from robustify.reading.loaders.loaded import (
+    SPLIT_SUFFIX,
+    SPLITS,
+    FieldMap,
+    Loaded,
+    Quarantined,
+    Recognised,
+    Source,
+    TaskDocument,
+)
 from robustify.reading.loaders.open_file import NamedSet, open_rows
 from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
@@ -41,8 +51,6 @@ _OF_ITEM = itemgetter(
 _NO_QUESTION = frozenset({"", "nan", "none", "null", "n/a"})
 """Texts that programs write into an empty cell, in lower case."""
 _LONGEST_EMPTY = max(map(len, _NO_QUESTION))
-_SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
-_SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,7 @@ def load_many(
     """
     if not sources:
         raise UsageError("no benchmark file was given. Name at least one.", code="no-file-given")
+    given, sources = sources, [file for source in sources for file in _files(source)]
     parts = _read_parts(sources, guard)
     single = len(parts) == 1
     packed, lines = packed_items(), array("q")
@@ -104,8 +113,17 @@ def load_many(
         recognised=tuple(part.recognised for part in parts),
         documents=tuple(pair for part in parts if part.documents for pair in _with_items(part)),
     )
-    guard.require_ordinary(bench, sources, adapter, names)
+    guard.require_ordinary(bench, [*given, *(s for s in sources if s not in given)], adapter, names)
     return bench
+
+
+def _files(source: Source) -> Sequence[Source]:
+    """Return a source for each table of a folder, or the given source if it is no folder of tables."""
+    if named_set(source.path) or not os.path.isdir(source.path):
+        return [source]
+    from robustify.reading.loaders.folders import sources_of
+
+    return sources_of(source)
 
 
 def _read_parts(sources: Sequence[Source], guard: Guard) -> list[_Part]:
@@ -260,7 +278,7 @@ def _items(
 def _base(source: Source) -> str:
     """Return the prefix of generated IDs: the file name without its split."""
     stem = name_of(source.path) if named_set(source.path) else Path(source.path).stem
-    return _SPLIT_SUFFIX.sub("", _slug(stem)) or "item"
+    return SPLIT_SUFFIX.sub("", _slug(stem)) or "item"
 
 
 def _name(source: Source) -> str:
@@ -268,7 +286,7 @@ def _name(source: Source) -> str:
     if named_set(source.path):
         return name_of(source.path)
     path = Path(source.path)
-    folder = path.absolute().parent.name if path.stem.casefold() in _SPLITS else ""
+    folder = path.absolute().parent.name if path.stem.casefold() in SPLITS else ""
     return f"{folder}-{path.stem}" if folder else path.stem
 
 

@@ -6,6 +6,7 @@ a file. It names an item and a line, and never contains text.
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -17,6 +18,9 @@ from robustify.base.settings_files import Settings
 from robustify.items.item import Item
 from robustify.reading.columns import PartDecision
 
+SPLITS = frozenset({"test", "dev", "val", "valid", "validation", "train", "eval", "data"})
+"""Names of files that are only a split."""
+SPLIT_SUFFIX = re.compile(r"_(test|dev|val|validation|train)$")
 KeyKind = Literal["auto", "index", "number", "letter", "label", "text"]
 """Form of a key. `index` counts from 0, `number` counts from 1, and `label` is the label in the file."""
 UNREVIEWED = "unreviewed"

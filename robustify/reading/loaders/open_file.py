@@ -105,9 +105,7 @@ _LARGE = 8 << 20
 _BATCH = 4096
 """Rows of a Parquet or Arrow file that become objects together."""
 _ASCII_SPACE = " \t\n\r\v\f"
-_PARTS = [f"{folders}*.{kind}" for folders in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _ZIP = b"PK\x03\x04"
-_NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -132,7 +130,12 @@ def open_rows(
     `stream`, the rows of large files are read again at every pass. Raise `UsageError` if the path does not exist, is not a
     regular file, or is a folder without data files, or `split` is missing or is none of its splits, and `DataError` if the
     digest differs, or the file has no rows or cannot be read."""
-    files, split = _files_of(Path(path), split)
+    if os.path.isdir(path):
+        from robustify.reading.loaders.folders import files_of
+
+        files, split = files_of(Path(path), split), None
+    else:
+        files = [Path(path)]
     name = files[0].name if len(files) == 1 else Path(path).name
     opened = [(file.name, _opener(file)) for file in files]
     digests = [*map(sha256, files)]
@@ -159,32 +162,6 @@ def require_digest(name: str, digest: str, pinned: str | None) -> None:
             "the data, or update the config.",
             code="digest-differs",
         )
-
-
-def _files_of(path: Path, split: str | None) -> tuple[list[Path], str | None]:
-    """Return the given file, or the parts of a folder's split in order, and the name of a workbook's sheet, if any."""
-    if not os.path.isdir(path):
-        return [path], split
-    splits: dict[str, list[Path]] = {}
-    for file in sorted(file for glob in _PARTS for file in path.glob(glob)):
-        within = [*file.relative_to(path).parent.parts, _NUMBERED_PART.sub("", file.stem)]
-        splits.setdefault("/".join(part for part in within if part not in ("", "data")), []).append(file)
-    # RACE has a file of JSON for each passage.
-    splits = splits or {"": sorted([*path.glob("*.txt"), *path.glob("*.json")])}
-    if split is None and len(splits) == 1:
-        (split,) = splits
-    if split not in splits:
-        raise UsageError(
-            f"{path} has the splits {', '.join(filter(None, splits))}. Choose one with `--split NAME`, or "
-            "`split: NAME` in the config.",
-            code="split-not-chosen",
-        )
-    if not splits[split]:
-        raise UsageError(
-            f"{path} is a folder without .arrow, .parquet, or JSON files. Give a file of items.",
-            code="folder-without-data",
-        )
-    return splits[split], None
 
 
 def _opener(file: Path) -> Again:
