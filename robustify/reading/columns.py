@@ -5,14 +5,16 @@ refused, and nothing is guessed.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import takewhile
 from string import ascii_lowercase
 from typing import Any, Generic, TypeVar
 
 from robustify.base.errors import DataError
+from robustify.reading.marks.labelling import EVERY_SERIES, as_mark
 
 Ranks = tuple[tuple[str, ...], ...]
 """Synonyms by rank. A later rank counts only if no name of an earlier one is present."""
@@ -21,6 +23,13 @@ _COLUMN = re.compile(r"\(?((?:[^\W\d]|[ -])*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:
 _MARK_BEHIND = re.compile(r"[ _-]+(?:is[ _-]*)?(?:correct|right|answer|label|key)$", re.IGNORECASE)
 _PLAIN = str.maketrans("áéíóúüöäñ", "aeiouuoan")
 _BETWEEN = re.compile(r"[\s_-]+")
+_NOTE = re.compile(
+    r"\s*(?:\((?:s|secs?|optional|required|only[^()]*|max[^()]*)\)|\s[-–—]\s*(?:\d|max|min|choose|optional|required).*)$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Note of a template behind the name of a column, such as ` - max 75 characters`. No other note is one of the name, because
+an `Answer (model)` is not the answer."""
+_LONGEST_MARK, _FEWEST_MARKS = 4, 3
 _OF_AN_ITEM = frozenset(("stem", "choices", "key", "right", "wrong", "id", "topic", "passage"))
 """Parts of an item that a column may hold."""
 
@@ -29,6 +38,22 @@ _OF_AN_ITEM = frozenset(("stem", "choices", "key", "right", "wrong", "id", "topi
 def name_key(name: str) -> str:
     """Normalize a column name for comparison, ignoring case, accents, spaces, hyphens, and underscores."""
     return _BETWEEN.sub("", name).casefold().translate(_PLAIN)
+
+
+@lru_cache(4096)
+def without_notes(name: str) -> str:
+    """Remove the notes of a template, such as `(optional)`, from the end of a column name."""
+    while (shorter := _NOTE.sub("", name)) != name and shorter:
+        name = shorter
+    return name
+
+
+def _short_names(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return columns with their names without notes, except for those whose name another column has."""
+    every = [*names]
+    short = [(name, without_notes(name)) for name in every]
+    taken = {*map(name_key, every)}
+    return [(name, bare) for name, bare in short if bare == name or name_key(bare) not in taken]
 
 
 def _read() -> dict[str, Ranks]:
@@ -51,7 +76,7 @@ _KNOWN = frozenset(name_key(name) for part in _OF_AN_ITEM for rank in NAMES[part
 
 def known_name(name: str) -> bool:
     """Return whether a column of this name is known as a part of an item."""
-    return name_key(name) in _KNOWN or column_label(name)[0] != ""
+    return name_key(without_notes(name)) in _KNOWN or column_label(name)[0] != ""
 
 
 def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:
@@ -62,8 +87,8 @@ def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:
 def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
     """Return the columns with names of the first rank that any column has, ignoring case and separators."""
     by_name: dict[str, list[str]] = {}
-    for column in columns:
-        by_name.setdefault(name_key(column), []).append(column)
+    for column, bare in _short_names(columns):
+        by_name.setdefault(name_key(bare), []).append(column)
     matches = ([column for name in map(name_key, rank) for column in by_name.get(name, ())] for rank in ranks)
     return next(filter(None, matches), [])
 
@@ -83,19 +108,38 @@ def every_named(columns: Iterable[str], part: str) -> list[str]:
 @lru_cache(4096)
 def column_label(name: str) -> tuple[str, str]:
     """Return the prefix and the label of an option column, such as `option` and `B`, or two empty texts."""
-    match = _COLUMN.fullmatch(name)
+    match = _COLUMN.fullmatch(name) or _COLUMN.fullmatch(without_notes(name))
     prefix = name_key(match[1]) if match else ""
     return (prefix, match[2]) if match and prefix in OPTION_PREFIXES | WRONG_PREFIXES else ("", "")
+
+
+def label_of_mark(name: str) -> str:
+    """Return the label of an option that a name such as `answer_b_correct` marks, or the name if it has none."""
+    option = _MARK_BEHIND.sub("", name)
+    return column_label(option)[1] or option
 
 
 def choice_columns(
     names: Iterable[str], prefixes: Iterable[str] = OPTION_PREFIXES, fewest: int = 2
 ) -> list[tuple[str, ...]]:
     """Return series of at least `fewest` option columns that begin with A, 0, or 1, such as A B C D, or option1 option2."""
-    labels = [(name, *column_label(name)) for name in names]
+    short = _short_names(names)
+    labels = [(name, *column_label(name)) for name, _ in short]
     columns = [column for column in labels if column[2] and column[1] in prefixes]
     # Beside A to D, `q` is the question, unless it is the option after P.
-    return _series(columns, fewest) or _series((c for c in columns if name_key(c[0]) not in _KNOWN), fewest)
+    series = _series(columns, fewest) or _series((c for c in columns if name_key(c[0]) not in _KNOWN), fewest)
+    return series or ([*_marked_columns(dict(short))] if "" in prefixes else [])
+
+
+def _marked_columns(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield a series of three or more columns that are called as the marks of another alphabet, such as А, Б, В, or i, ii,
+    iii."""
+    marks = {as_mark(name): name for name in names if len(name.strip()) <= _LONGEST_MARK}
+    for series in EVERY_SERIES if len(marks) >= _FEWEST_MARKS else ():
+        found = [*takewhile(marks.__contains__, series)]
+        if len(found) >= _FEWEST_MARKS and len(found) == len(marks.keys() & {*series}):
+            yield tuple(marks[mark] for mark in found)
+            return
 
 
 def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from robustify.base.errors import DataError, Notice, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
-from robustify.reading.columns import choice_columns, known_name
+from robustify.reading.columns import choice_columns, known_name, without_notes
 from robustify.reading.loaders import rows
 
 _Record = tuple[int, list[str]]
@@ -164,7 +164,8 @@ def _named_cells(records: Iterable[_Record], names: Sequence[str]) -> rows.Membe
 
 def _header_words(cells: Sequence[str]) -> int:
     names = {cell.strip(' "\r') for cell in cells}
-    return sum(map(known_name, names)) if all(not name or rows.name_like(name) for name in names) else 0
+    named = all(not name or rows.name_like(without_notes(name)) for name in names)
+    return sum(map(known_name, names)) if named else 0
 
 
 def _trimmed(cells: list[str], width: int) -> list[str]:

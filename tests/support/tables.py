@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ def written(path: Path, content: Any) -> Path:
             return path
         case {"sheets": sheets, **more}:
             return workbook(path, sheets, more.get("formats", {}))
+        case {"maps": maps, "decimals": decimals, "rows": rows}:
+            return parquet(path, _with_types(rows, maps, decimals))
         case {"classes": classes, "rows": rows}:
             features = {"label": {"names": classes, "_type": "ClassLabel"}, "question": {"_type": "Value"}}
             metadata = {"huggingface": json.dumps({"info": {"features": features}})}
@@ -55,6 +58,15 @@ def arrow(path: Path, rows: Any, new: Any = pa.ipc.new_stream, **options: Any) -
     with pa.OSFile(str(path), "wb") as sink, new(sink, table.schema) as writer:
         writer.write_table(table, **options)
     return path
+
+
+def _with_types(rows: Any, map_column: str, decimal_column: str) -> pa.Table:
+    """Return a table with a column of maps from texts to texts, and a column of decimal numbers."""
+    kinds = {map_column: pa.map_(pa.string(), pa.string()), decimal_column: pa.decimal128(5, 0)}
+    cells = {name: [row[name] for row in rows] for name in rows[0]}
+    cells[map_column] = [[*row.items()] for row in cells[map_column]]
+    cells[decimal_column] = [*map(Decimal, cells[decimal_column])]
+    return pa.table({name: pa.array(column, kinds.get(name)) for name, column in cells.items()})
 
 
 def _table(rows: Any) -> pa.Table:

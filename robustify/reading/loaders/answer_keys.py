@@ -8,7 +8,7 @@ file, or it is refused. It is never guessed, because a wrong key looks like a ha
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_uppercase
@@ -17,6 +17,7 @@ from robustify.base.errors import ItemError, Notice, counted, notice_code
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import folded
 from robustify.items.item import FEWEST, MOST, choice_count_fault
+from robustify.reading.columns import label_of_mark
 from robustify.reading.loaders.loaded import KeyKind
 from robustify.reading.loaders.option_columns import right_count_error, truth
 from robustify.reading.loaders.rows import RawItem, Raws, as_integer, changed, json_kind, require_text
@@ -322,10 +323,16 @@ def _key_text(raw: RawItem) -> str:
 
 
 def _single_key(key: object, choices: Sequence[str]) -> object:
-    """Return the only key in a list (which may be written as text), and any other key unchanged."""
+    """Return the only key in a list (which may be written as text), the only one that an object marks as true, and any
+    other key unchanged."""
     if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not equal_options(key, tuple(choices)):
         written = literal(key)
         key = written if isinstance(written, list | tuple) else key
+    if isinstance(key, Mapping) and key and all(truth(mark) in (True, False) for mark in key.values()):
+        marked = [label_of_mark(str(name)) for name, mark in key.items() if truth(mark)]
+        if len(marked) != 1:
+            raise right_count_error(len(marked))
+        return marked[0]
     if not isinstance(key, list | tuple):
         return key
     marks = [truth(member) for member in key]

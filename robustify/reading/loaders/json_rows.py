@@ -221,7 +221,11 @@ def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
 
 
 def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return the rows of an object that maps names to columns (lists, or objects as pandas writes them), or IDs to rows."""
+    """Return the rows of an object that maps names to columns (lists, or objects as pandas writes them), or IDs to rows, or
+    names its columns apart from its data."""
+    names, records = value.get("columns"), value.get("data")
+    if isinstance(names, list) and isinstance(records, list) and isinstance(next(iter(records), None), list):
+        return [dict(zip(map(str, names), record, strict=False)) for record in records]
     columns = [[*column.values()] if isinstance(column, dict) else column for column in value.values()]
     lists = [column for column in columns if isinstance(column, list) and column]
     if len(lists) < max(3, len(value)):

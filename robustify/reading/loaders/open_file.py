@@ -11,13 +11,13 @@ import json
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import open_regular, sha256
@@ -311,9 +311,11 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
                 case _:
                     batches = pa.ipc.open_stream(file)
             for batch in batches:
-                named = _class_names(batch.schema.metadata)
+                named, plain = _class_names(batch.schema.metadata), _plain_forms(batch.schema)
                 for start in range(0, batch.num_rows, _BATCH):
                     for cells in batch.slice(start, _BATCH).to_pylist():
+                        for name, form in plain.items():
+                            cells[name] = None if cells[name] is None else form(cells[name])
                         yield {**cells, **dict(_in_words(cells, named))} if named else cells
         except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
             kind = "Parquet" if head == b"PAR1" else "Arrow"
@@ -322,6 +324,15 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
                 "Get a new copy.",
                 code="unreadable-arrow",
             ) from None
+
+
+def _plain_forms(schema: Any) -> Mapping[str, Callable[[Any], object]]:
+    """Return functions for the columns whose Python objects are those of no JSON: maps and decimal numbers."""
+    import pyarrow as pa
+
+    kinds: Mapping[str, Any] = {field.name: field.type for field in schema}
+    maps = {name: dict for name, kind in kinds.items() if pa.types.is_map(kind)}
+    return {**maps, **{name: str for name, kind in kinds.items() if pa.types.is_decimal(kind)}}
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Sequence[str]]:

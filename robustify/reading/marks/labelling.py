@@ -57,8 +57,8 @@ SERIES = _read_series()
 LETTERS, ROMAN = SERIES[0], SERIES[-1]
 COUNTED: tuple[tuple[str, ...], ...] = (tuple(map(str, range(MOST))), tuple(map(str, range(1, MOST + 1))))
 """Digits from 0, and digits from 1."""
-_EVERY = (*SERIES, *COUNTED)
-_MARKS = frozenset().union(*_EVERY)
+EVERY_SERIES = (*SERIES, *COUNTED)
+_MARKS = frozenset().union(*EVERY_SERIES)
 
 
 @cache
@@ -69,7 +69,7 @@ def _index_by_mark(series: tuple[str, ...]) -> dict[str, int]:
 def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
     """Return the position of each mark if the marks are the first of one series, in any order. Otherwise, return None."""
     plain = [as_mark(mark) for mark in marks]
-    for series in _EVERY:
+    for series in EVERY_SERIES:
         index_by_mark = _index_by_mark(series)
         positions = [index_by_mark.get(mark, MOST) for mark in plain]
         if sorted(positions) == list(range(len(plain))):
@@ -80,7 +80,7 @@ def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
 def series_named(labels: Sequence[str]) -> tuple[str, ...] | None:
     """Return the series that begins with these labels, in order, or None if there is none."""
     plain = tuple(map(as_mark, labels))
-    return next((series for series in _EVERY if plain and series[: len(plain)] == plain), None)
+    return next((series for series in EVERY_SERIES if plain and series[: len(plain)] == plain), None)
 
 
 def begins_without_label(text: str) -> bool:
@@ -232,7 +232,7 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
     """Return the last run of marks in a text that begins a series, in order."""
     plain = [as_mark(mark["mark"]) for mark in marks]
     for start in range(len(marks) - 2, -1, -1):
-        for series in [wanted] if wanted else _EVERY:
+        for series in [wanted] if wanted else EVERY_SERIES:
             if start and plain[start - 1] == "0" and series is COUNTED[1]:
                 # The options are numbered from 0.
                 continue
