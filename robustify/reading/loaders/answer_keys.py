@@ -374,7 +374,10 @@ def _unmatched(key: WrittenKey, readings: Readings) -> ReadKey:
     elif counts or key.key_is == "letter":
         fault = Notice(f"the key is {key.kind}; expected {_expected(key.key_is, k)}", code="key-type")
     else:
-        text = f"the key is {key.kind} that matches no choice; expected {_expected(key.key_is, k)}"
+        text = (
+            f"the key is {key.kind} that matches no choice; expected {_expected(key.key_is, k)}. Correct such keys, or set "
+            "their rows aside with --skip-bad."
+        )
         fault = Notice(text, code="key-of-no-choice")
     return ReadKey(fault=fault, hints=hints)
 

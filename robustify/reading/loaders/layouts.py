@@ -5,7 +5,6 @@ found and the mapping to write. Rows that look right one by one but not together
 """
 
 import re
-import shlex
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,12 +32,8 @@ from robustify.reading.loaders.column_rules import PARTS, Columns, decide_column
 from robustify.reading.loaders.converters import special_table
 from robustify.reading.loaders.loaded import NOBODY, UNREVIEWED, FieldMap, Recognised
 from robustify.reading.loaders.published import OWN, PublishedLayout, Read, layouts, read_own, reader_of
-from robustify.reading.marks.labelling import cut_at_labels
 
-_ROWS_LOOKED_AT = 200
-_FIXED = (("yes", "no"), ("true", "false"), ("yes", "no", "maybe"), ("true", "false", "unknown"),
-          ("entailment", "neutral", "contradiction"))  # fmt: skip
-"""Options that files without options imply by their keys. These words are safe to show."""
+ROWS_LOOKED_AT = 200
 _DAMAGED = Notice(
     "the labels of the options repeat, or one is missing, but other rows have labels in a series. Mend the labels",
     code="damaged-labels",
@@ -76,7 +71,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     else:
         assert layout
         schema, decisions = layout, (PartDecision("all", (), layout.name, layout.about),)
-    form = listed_options.usual_form((row.cells for row in table.rows[:_ROWS_LOOKED_AT]), schema.choices)
+    form = listed_options.usual_form((row.cells for row in table.rows[:ROWS_LOOKED_AT]), schema.choices)
     own = layout is not None and layout.name == OWN
     free = columns is not None and (fields is None or fields.key is None)
     checked = file_evidence.checked_columns(schema, columns.names) if columns and free else None
@@ -99,7 +94,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     keys = answer_keys.read_keys(evidence.written)
     for i in bare.damaged:
         keys[i] = answer_keys.ReadKey(fault=_DAMAGED)
-    sample = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]] if columns and fields is None else []
+    sample = [row.cells for row in table.rows[:ROWS_LOOKED_AT]] if columns and fields is None else []
     file_checks.require_clear(name, file_checks.Case(evidence, lines, keys, weak, sample))
     differ = [*evidence.differences(keys)]
     ids: Sequence[int] = evidence.ids
@@ -178,7 +173,7 @@ def _published_layout(table: rows.SourceTable) -> PublishedLayout | None:
     """Return the layout that the file's reader named or, otherwise, the layout of most rows, or None."""
     if table.layout:
         return next(layout for layout in layouts() if layout.name == table.layout)
-    sample = table.rows[:_ROWS_LOOKED_AT]
+    sample = table.rows[:ROWS_LOOKED_AT]
     matching = Counter(
         next((layout.name for layout in layouts() if layout.matches(row.cells)), "") for row in sample
     )
@@ -201,83 +196,26 @@ def _field_map(
             continue
         # A key may be a member of the options that marks the right one.
         choices = fields.choices or next(iter(usual_names(columns.example, NAMES["choices"])), None)
-        if mapped != fields.key or mapped not in _possible_flags(columns.example, choices):
+        if mapped != fields.key or mapped not in possible_flags(columns.example, choices):
             raise UsageError(
-                f"{name}: no row has the field `{mapped}` named in `fields`; {_listed_columns(table)}",
+                f"{name}: no row has the field `{mapped}` named in `fields`; {listed_columns(table)}",
                 code="no-such-field",
             )
-    proposed = ""
+    choices = None
     try:
         schema, decisions = decide_columns(fields, columns)
         if schema.key is not None or _mark_the_key(columns, schema.choices):
             return schema, decisions
+        choices = schema.choices
         reason = Notice("no field has one of the usual names for the key", code="no-key-column")
-        proposed = _proposed_key(name, table, fields, schema.choices or ())
     except ColumnError as error:
         reason = error.reason
-    mend = f"Its values fit: add {proposed}, or set the same under `fields` in the config."
-    if not proposed:
-        mend = _naming_mend(fields, reason)
-    if fixed := _fixed_options(table, columns) if fields.choices is None and "choices" in reason else ():
-        words = ",".join(fixed)
-        mend = (
-            "The file has no options, but its keys are the same few words. Add them as the options of all items, for "
-            f'example with `--map choices=={words}`, or `fields: {{choices: "={words}"}}` in the config.'
-        )
-    if block := _block_field(table, columns):
-        mend = (
-            f"The options stand in one text with the question, in `{block}`. Put the question and each option into fields "
-            "of their own, for example question, A, B, C, D, and answer."
-        )
-    elif table.flat and not any(map(known_name, columns.names)):
-        mend += " If line 1 is an item, put a header above it, for example question,A,B,C,D,answer."
-    layout = f"the layout is unknown ({reason}); {_listed_columns(table)}"
-    raise DataError(f"{name}: {layout}. {mend}", code=reason.code)
+    from robustify.reading.loaders import layout_advice
 
-
-def _naming_mend(fields: FieldMap, reason: str) -> str:
-    """Return advice to name the parts that are not mapped yet. Items may all have one question, such as sentence pairs."""
-    forms = {"stem": "NAME", "choices": "NAME,NAME", "key": "NAME"}
-    missing = {part: form for part, form in forms.items() if getattr(fields, part) is None}
-    ways = " ".join(f"--map {part}={form}" for part, form in missing.items())
-    listed = ", ".join(
-        f"{part}: {form.replace('NAME,NAME', 'NAME or [NAME, NAME]')}" for part, form in missing.items()
+    reason, mend = layout_advice.advice(name, table, columns, fields, choices, reason)
+    raise DataError(
+        f"{name}: the layout is unknown ({reason}); {listed_columns(table)}. {mend}", code=reason.code
     )
-    own = (
-        "Items without a question of their own need one for all: `--map stem==TEXT`. "
-        if "the stem" in reason
-        else ""
-    )
-    return f"{own}Name the fields with `{ways}`, or set `fields: {{{listed}}}` in the config."
-
-
-def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
-    """Return the options that a file without options implies, because all keys are words such as yes, no, and maybe."""
-    for name in every_named(columns.names, "key"):
-        cells = [row.cells.get(name) for row in table.rows[:_ROWS_LOOKED_AT]]
-        words = {str(cell).strip().casefold() for cell in cells if isinstance(cell, str | bool)}
-        if fitting := [options for options in _FIXED if len(words) > 1 and words <= {*options}]:
-            return fitting[0]
-    return ()
-
-
-def _block_field(table: rows.SourceTable, columns: Columns) -> str:
-    """Return the field whose text contains labelled options in at least a fifth of the rows, or "" if there is none or its
-    name may be item text."""
-    apart = usual_names(columns.names, NAMES["choices"]) or not _names_are_safe(table, columns.names)
-    looked_at = [] if apart else table.rows[:_ROWS_LOOKED_AT]
-    for name in columns.names:
-        if looked_at and 5 * sum(_has_options(row.cells, name) for row in looked_at) >= len(looked_at):
-            return name
-    return ""
-
-
-def _has_options(cells: rows.Cells, name: str) -> bool:
-    """Return whether a text ends with labelled options."""
-    with suppress(DataError):
-        cut = cut_at_labels(rows.stem_text(cells, name))
-        return cut is not None and bool(cut.before.strip())
-    return False
 
 
 def _mark_the_key(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
@@ -287,51 +225,19 @@ def _mark_the_key(columns: Columns, choices: str | tuple[str, ...] | None) -> bo
     return False
 
 
-def _proposed_key(
-    name: str, table: rows.SourceTable, mapped: FieldMap, choices: str | tuple[str, ...]
-) -> str:
-    """Return the `--map` option for the key, if exactly one column can be the key. Columns that mark single options come
-    first, then those with letters, labels, or texts, then numbers. Columns that say the same count once."""
-    some = replace(table, rows=table.rows[:_ROWS_LOOKED_AT])
-    example, candidates = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
-    inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]
-    columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
-    for column in _possible_flags(example, choices) or columns:
-        for key_is in ("auto", "number") if column not in several(choices) else ():
-            fields = mapped.model_copy(update={"key": column, "key_is": key_is})
-            with suppress(DataError, UsageError):
-                read = raw_items(name, some, fields)
-                if not read.faults and (len(read.keys) < 3 or len({*read.keys}) > 1):
-                    candidates[column] = fields, read
-                    break
-    sure = {
-        column: candidate
-        for column, candidate in candidates.items()
-        if not candidate[1].recognised.key_forms.keys() & {*answer_keys.FORMS.values()}
-    }
-    best = [*(sure or candidates).items()]
-    alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
-    if best and (len(best) == 1 or alike) and rows.name_like(best[0][0]):
-        column, (fields, _) = best[0]
-        with suppress(DataError, UsageError):
-            if not raw_items(name, table, fields).faults:
-                form = " --map key_is=number" if fields.key_is == "number" else ""
-                return f"`--map key={shlex.quote(column)}{form}`"
-    return ""
-
-
-def _listed_columns(table: rows.SourceTable) -> str:
+def listed_columns(table: rows.SourceTable) -> str:
+    """Return the names of a table's columns in words, or only their number if a name may be item text."""
     names, what = list(table.rows[0].cells), "column" if table.flat else "field"
     # A field that few records have may be named after a choice or an ID.
-    counts = table.rows[:_ROWS_LOOKED_AT]
+    counts = table.rows[:ROWS_LOOKED_AT]
     usual = [n for n in names if known_name(n) or 2 * sum(n in r.cells for r in counts) > len(counts) > 1]
-    if not usual or not _names_are_safe(table, names):
+    if not usual or not names_are_safe(table, names):
         return f"found {counted(len(names), what)} (names not shown, because they may be item text)"
     others = f" and {len(names) - len(usual)} rare ones" if len(usual) < len(names) else ""
     return f"found the {what}s {', '.join(usual)}{others}"
 
 
-def _names_are_safe(table: rows.SourceTable, names: Sequence[str]) -> bool:
+def names_are_safe(table: rows.SourceTable, names: Sequence[str]) -> bool:
     """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
     may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
     or short phrases with two."""
@@ -343,7 +249,7 @@ def _names_are_safe(table: rows.SourceTable, names: Sequence[str]) -> bool:
 
 def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
     """Return whether line 1 is a header, because one of its names is above a column of short marks, such as key letters."""
-    counts = [row.cells for row in table.rows[:_ROWS_LOOKED_AT]]
+    counts = [row.cells for row in table.rows[:ROWS_LOOKED_AT]]
     return any(len(name) > 2 and all(0 < len(str(cells.get(name))) < 3 for cells in counts) for name in names)
 
 
@@ -373,7 +279,7 @@ def _unread_notes(
             text = f"`{name}` has a value in some rows only and was not read as the key"
             yield Notice(text, code="sparse-key-column")
     if names:
-        listed = ", ".join(names) if _names_are_safe(table, names) else "names not shown"
+        listed = ", ".join(names) if names_are_safe(table, names) else "names not shown"
         yield Notice(f"{counted(len(names), 'field')} not read: {listed}", code="fields-not-read")
 
 
@@ -389,7 +295,7 @@ def groups(raw: RawItems, base: str) -> Sequence[str]:
     return [f"{base}-p{numbers[passage]:04d}" if passage in numbers else "" for passage in passages]
 
 
-def _possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> list[str]:
+def possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> list[str]:
     """Return the member names of a row's option objects whose value is true for one option and false for all others."""
     listed = rows.cell_or_none(cells, choices) if isinstance(choices, str) else None
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed

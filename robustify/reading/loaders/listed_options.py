@@ -53,12 +53,11 @@ def read_choices(
         return Choices(tuple(map(str.strip, choices[1:].split(","))))
     if not isinstance(choices, str):
         return choices_of_columns(cells, tuple(choices), key, usual is IN_BRACKETS)
-    value, what = rows.cell_or_none(cells, choices), f"`{choices}`"
-    if value in (None, "", [], {}):
+    value, what = _written_value(rows.cell_or_none(cells, choices)), f"`{choices}`"
+    if value in (None, "", [], {}, ()):
         kind = "empty" if rows.has(cells, choices) else "missing"
         raise ItemError(f"{what} is {kind}: {NO_OPTIONS}", code="no-options")
     mark = None if key is None or rows.has(cells, key) else key
-    value = _written_value(value)
     rule = form_of(value)
     if rule is None:
         raise ItemError(

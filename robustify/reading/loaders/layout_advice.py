@@ -1,0 +1,238 @@
+"""Advice on a file whose layout is unknown: which fields to map, or how to write the file anew. Every map that is advised
+was tried on rows of the file."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from robustify.base.errors import DataError, Notice, UsageError
+from robustify.reading.columns import (
+    NAMES,
+    Value,
+    every_named,
+    is_named,
+    known_name,
+    labelled_series,
+    several,
+    usual_names,
+)
+from robustify.reading.loaders import answer_keys, rows
+from robustify.reading.loaders.column_rules import Columns
+from robustify.reading.loaders.layouts import (
+    ROWS_LOOKED_AT,
+    RawItems,
+    names_are_safe,
+    possible_flags,
+    raw_items,
+)
+from robustify.reading.loaders.loaded import FieldMap
+from robustify.reading.marks.labelling import cut_at_labels
+
+_FIXED = (("yes", "no"), ("true", "false"), ("yes", "no", "maybe"), ("true", "false", "unknown"),
+          ("entailment", "neutral", "contradiction"))  # fmt: skip
+"""Options that files without options imply by their keys. These words are safe to show."""
+_KEY_FORMS = ("auto", "index", "number")
+_AS_CSV = "with the columns question, A, B, C, D, and answer"
+
+
+def advice(
+    name: str,
+    table: rows.SourceTable,
+    columns: Columns,
+    fields: FieldMap,
+    choices: Value | None,
+    reason: Notice,
+) -> tuple[Notice, str]:
+    """Return the reason why the layout is unknown, perhaps a clearer one, and what to do. `choices` are those found, if
+    only the key is missing."""
+    safe = names_are_safe(table, columns.names)
+    if reason.code == "several-columns-for-part":
+        ways = " or ".join(
+            f"`--map {re.split(' the ', reason)[-1]}={column}`" for column in re.findall("`(.*?)`", reason)
+        )
+        return reason, f"Name the right one with {ways}, or the same under `fields` in the config."
+    mend = _naming_mend(fields, reason)
+    if choices is not None:
+        if empty := [name for name in every_named(columns.names, "key") if not columns.filled.get(name)]:
+            reason = Notice(f"`{empty[0]}` is empty in every row", code=reason.code)
+            mend = "Use a version of the set that has keys."
+        elif proposed := _proposed_key(name, table, fields, choices):
+            mend = _fits(proposed)
+        elif _one_option_a_row(table, columns):
+            mend = f"Each row seems to hold one option of a question. Write one row for each question, {_AS_CSV}."
+        elif not _others(columns, choices):
+            mend = "The file has no other field, so its keys may be in another file. Add them as the field `answer`."
+    elif "the choices" in reason and fields.choices is None:
+        if fixed := _fixed_options(table, columns):
+            words = ",".join(fixed)
+            mend = (
+                "The file has no options, but its keys are the same few words. Add them as the options of all items, for "
+                f'example with `--map choices=={words}`, or `fields: {{choices: "={words}"}}` in the config.'
+            )
+        elif proposed := _proposed_choices(name, table, columns, fields):
+            mend = _fits(proposed)
+        elif nested := _nested(columns) if safe else ():
+            where = " or ".join(f"`{column}`" for column in nested)
+            mend = f"The questions or options may be inside {where}. Write one object for each question, {_AS_CSV}."
+    elif "the stem" in reason and (stems := _proposed_stems(name, table, columns, fields) if safe else ()):
+        mend = (
+            f"Name the question's field with {' or '.join(stems)}, or the same under `fields` in the config."
+        )
+    if block := _block_field(table, columns):
+        mend = (
+            f"The options stand in one text with the question, in `{block}`. Put the question and each option into fields "
+            "of their own, for example question, A, B, C, D, and answer."
+        )
+    elif table.flat and not any(map(known_name, columns.names)):
+        mend += " If line 1 is an item, put a header above it, for example question,A,B,C,D,answer."
+    return reason, mend
+
+
+def _fits(proposed: str) -> str:
+    return f"Its values fit: add {proposed}, or set the same under `fields` in the config."
+
+
+def _others(columns: Columns, choices: Value) -> list[str]:
+    """Return the columns that hold neither options nor another part with a usual name."""
+    parts = ("stem", "id", "topic", "passage")
+    return [
+        name
+        for name in columns.names
+        if name not in several(choices) and not any(is_named(name, part) for part in parts)
+    ]
+
+
+def _one_option_a_row(table: rows.SourceTable, columns: Columns) -> bool:
+    """Return whether successive rows repeat a question, and a column marks the right option."""
+    stems, marks = (
+        next(iter(usual_names(columns.names, NAMES[part])), "") for part in ("stem", "option_mark")
+    )
+    texts = [str(row.cells.get(stems)) for row in table.rows[:ROWS_LOOKED_AT]]
+    repeated = sum(text == before for text, before in zip(texts[1:], texts, strict=False))
+    return bool(stems and marks) and 2 * repeated >= len(texts)
+
+
+def _proposed_choices(name: str, table: rows.SourceTable, columns: Columns, mapped: FieldMap) -> str:
+    """Return the `--map` option for the options, if exactly one column of lists, or series of columns, can be the options.
+    All rows must have as many, because a list of tags seldom has."""
+    some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
+    lists = [name for name, cell in columns.example.items() if isinstance(cell, list | Mapping)]
+    fitting = []
+    for choices in (*labelled_series(columns.names), *lists):
+        with suppress(DataError, UsageError):
+            read = raw_items(name, some, mapped.model_copy(update={"choices": choices}))
+            alike = len({len(raw.choices) for raw in read.raws}) == 1
+            if alike and not read.faults and all(map(rows.name_like, several(choices))):
+                fitting.append(",".join(several(choices)))
+    return f"`--map choices={shlex.quote(fitting[0])}`" if len(fitting) == 1 else ""
+
+
+def _nested(columns: Columns) -> Sequence[str]:
+    """Return the fields that hold objects, or lists of objects."""
+    inner = {
+        name: [*cell][:1] if isinstance(cell, list) else [cell] for name, cell in columns.example.items()
+    }
+    return [name for name, members in inner.items() if any(map(rows.as_object, members))]
+
+
+def _proposed_stems(name: str, table: rows.SourceTable, columns: Columns, mapped: FieldMap) -> Sequence[str]:
+    """Return the `--map` options for the fields that hold text of several words and no other part, and with which the items
+    can be read in one way."""
+    some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
+    texts = {column: cell for column, cell in columns.example.items() if isinstance(cell, str)}
+    taken = {column for series in labelled_series(columns.names) for column in series}
+    parts = ("choices", "key", "right", "wrong", "id", "topic")
+    ways = []
+    for column, text in texts.items():
+        if len(text.split()) < 2 or column in taken or any(is_named(column, part) for part in parts):
+            continue
+        forms = list[str]()
+        for key_is in _KEY_FORMS[:1] if mapped.key_is != "auto" else _KEY_FORMS:
+            with suppress(DataError, UsageError):
+                update = {"stem": column} if key_is == "auto" else {"stem": column, "key_is": key_is}
+                if "auto" not in forms and not raw_items(name, some, mapped.model_copy(update=update)).faults:
+                    forms.append(key_is)
+        if len(forms) == 1:
+            form = "" if forms[0] == "auto" else f" --map key_is={forms[0]}"
+            ways.append(f"`--map stem={shlex.quote(column)}{form}`")
+    return ways
+
+
+def _naming_mend(fields: FieldMap, reason: str) -> str:
+    """Return advice to name the parts that are not mapped yet. Items may all have one question, such as sentence pairs."""
+    forms = {"stem": "NAME", "choices": "NAME,NAME", "key": "NAME"}
+    missing = {part: form for part, form in forms.items() if getattr(fields, part) is None}
+    ways = " ".join(f"--map {part}={form}" for part, form in missing.items())
+    listed = ", ".join(
+        f"{part}: {form.replace('NAME,NAME', 'NAME or [NAME, NAME]')}" for part, form in missing.items()
+    )
+    own = (
+        "Items without a question of their own need one for all: `--map stem==TEXT`. "
+        if "the stem" in reason
+        else ""
+    )
+    return f"{own}Name the fields with `{ways}`, or set `fields: {{{listed}}}` in the config."
+
+
+def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
+    """Return the options that a file without options implies, because all keys are words such as yes, no, and maybe."""
+    for name in every_named(columns.names, "key"):
+        cells = [row.cells.get(name) for row in table.rows[:ROWS_LOOKED_AT]]
+        words = {str(cell).strip().casefold() for cell in cells if isinstance(cell, str | bool)}
+        if fitting := [options for options in _FIXED if len(words) > 1 and words <= {*options}]:
+            return fitting[0]
+    return ()
+
+
+def _block_field(table: rows.SourceTable, columns: Columns) -> str:
+    """Return the field whose text contains labelled options in at least a fifth of the rows, or "" if there is none or its
+    name may be item text."""
+    apart = usual_names(columns.names, NAMES["choices"]) or not names_are_safe(table, columns.names)
+    looked_at = [] if apart else table.rows[:ROWS_LOOKED_AT]
+    for name in columns.names:
+        if looked_at and 5 * sum(_has_options(row.cells, name) for row in looked_at) >= len(looked_at):
+            return name
+    return ""
+
+
+def _has_options(cells: rows.Cells, name: str) -> bool:
+    """Return whether a text ends with labelled options."""
+    with suppress(DataError):
+        cut = cut_at_labels(rows.stem_text(cells, name))
+        return cut is not None and bool(cut.before.strip())
+    return False
+
+
+def _proposed_key(
+    name: str, table: rows.SourceTable, mapped: FieldMap, choices: str | tuple[str, ...]
+) -> str:
+    """Return the `--map` option for the key, if exactly one column can be the key. Columns that mark single options come
+    first, then those with letters, labels, or texts, then numbers. Columns that say the same count once."""
+    some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
+    example, candidates = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
+    inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]
+    columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
+    for column in possible_flags(example, choices) or columns:
+        for key_is in ("auto", "number") if column not in several(choices) else ():
+            fields = mapped.model_copy(update={"key": column, "key_is": key_is})
+            with suppress(DataError, UsageError):
+                read = raw_items(name, some, fields)
+                if not read.faults and (len(read.keys) < 3 or len({*read.keys}) > 1):
+                    candidates[column] = fields, read
+                    break
+    sure = {
+        column: candidate
+        for column, candidate in candidates.items()
+        if not candidate[1].recognised.key_forms.keys() & {*answer_keys.FORMS.values()}
+    }
+    best = [*(sure or candidates).items()]
+    alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
+    if best and (len(best) == 1 or alike) and rows.name_like(best[0][0]):
+        column, (fields, _) = best[0]
+        with suppress(DataError, UsageError):
+            if not raw_items(name, table, fields).faults:
+                form = " --map key_is=number" if fields.key_is == "number" else ""
+                return f"`--map key={shlex.quote(column)}{form}`"
+    return ""
