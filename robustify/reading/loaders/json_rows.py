@@ -16,7 +16,7 @@ from sys import intern
 
 from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.columns import NAMES, usual_names
-from robustify.reading.loaders.converters import inner_items, is_item
+from robustify.reading.loaders.converters import inner_items, is_item, is_lm_eval
 from robustify.reading.loaders.rows import (
     NOT_UTF8,
     RAW_CONTROL,
@@ -58,6 +58,24 @@ def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, object_pairs_hook=_object)
+_LOG_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
+def _decoded(text: str, start: int = 0) -> tuple[object, int]:
+    """Decode a value. Only logs may have NaN, which Python writes for a score that could not be computed."""
+    try:
+        return _DECODER.raw_decode(text, start)
+    except _RefusedError as error:
+        if error.notice.code != "not-a-json-number":
+            raise
+        value, end = _LOG_DECODER.raw_decode(text, start)
+        if not (is_lm_eval(as_object(value)) or _is_inspect(as_object(value))):
+            raise
+        return value, end
+
+
+def _is_inspect(value: Mapping[str, object]) -> bool:
+    return "eval" in value and ("samples" in value or isinstance(value.get("plan"), dict))
 
 
 def json_rows(name: str, text: Text) -> SourceTable:
@@ -98,7 +116,7 @@ def _lines(text: Text) -> Iterator[tuple[int, str]]:
 def _one_a_line(text: Text) -> bool:
     """Return whether a text that begins with `{` contains one object per line."""
     try:
-        _DECODER.raw_decode(next(_lines(text))[1])
+        _decoded(next(_lines(text))[1])
     except (ValueError, RecursionError):
         # A row of a list inside a document ends with a comma.
         begin = [line.startswith("{") and not line.endswith(",") for _, line in _lines(text)]
@@ -111,7 +129,7 @@ def value_or_reason(line: str) -> Cells | Notice:
     if undecoded(line):
         return NOT_UTF8
     try:
-        value, end = _DECODER.raw_decode(line)
+        value, end = _decoded(line)
     except (ValueError, RecursionError) as error:
         return _reason(error, line)
     if end < len(line):
@@ -144,7 +162,7 @@ def _members(
     try:
         while not (close and not members and text.startswith(close, start)):
             line, seen = line + text.count("\n", seen, start), start
-            value, end = _DECODER.raw_decode(text, start)
+            value, end = _decoded(text, start)
             members.append((line, value))
             start = _blank(text, end)
             if not close or text.startswith(close, start):
@@ -162,7 +180,13 @@ def _members(
             "expected one document, or one object per line",
             code="text-after-json",
         )
-    return members
+    return _distinct(members)
+
+
+def _distinct(members: list[tuple[int, object]]) -> list[tuple[int, object]]:
+    """Return members with their numbers instead of lines if some share a line, because the line of a row is its name."""
+    lines = {line for line, _ in members}
+    return members if len(lines) == len(members) else [*enumerate((value for _, value in members), start=1)]
 
 
 def document_rows(name: str, value: object) -> SourceTable:
@@ -179,7 +203,7 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
         return replace(_table(name, enumerate(predictions, start=1)), outer="opencompass")
     if {"item_content", "responses"} <= set(value):
         return table_of([(1, value)])
-    if "eval" in value and ("samples" in value or isinstance(value.get("plan"), dict)):
+    if _is_inspect(value):
         samples = value.get("samples")
         if not isinstance(samples, list) or not samples:
             raise DataError(
