@@ -262,7 +262,7 @@ def import_logs(
     out: str | Path | None = None,
     **rule: Unpack[Rule],
 ) -> Audit:
-    """Judge the answers in logs of lm-eval, Inspect, or lighteval, or in a table of picks, as `robustify import` does.
+    """Judge the answers in logs of other tools, or in a table of picks, as `robustify import` does.
 
     `logs` are files, each written as `[MODEL=][VIEW:]FILE`, and `data` the benchmark file whose items they answer. `view`
     is the view in which the items were asked, and `columns` maps parts to columns of a table, if the logs do not show it.

@@ -68,8 +68,9 @@ def import_(
 ) -> int:
     """Judge answers in logs of other tools, without a model.
 
-    LOG is a log of lm-eval, Inspect, or lighteval, an archive (Every Eval Ever, OpenCompass, OpenEval), a
-    table of picks, or a folder of logs. To set the model and the view of its answers, write LOG as [MODEL=][VIEW:]FILE.
+    LOG is a log of lm-eval, Inspect, lighteval, HELM, OpenCompass, EvalScope, OpenAI Evals, promptfoo, or DeepEval, an
+    archive (Every Eval Ever, OpenEval), a table of picks, or a folder of logs. To set the model and the view of its
+    answers, write LOG as [MODEL=][VIEW:]FILE.
 
     Items are matched by content, not by row. Rows without a match are listed in quarantine.jsonl.
 

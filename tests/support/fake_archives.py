@@ -1,14 +1,14 @@
-"""Made-up archives of harmless items in the shapes of Every Eval Ever, OpenCompass and OpenEval, after their own schemas
-and examples; no text here is of a real benchmark."""
+"""Made-up archives of harmless items in the shapes of other tools, after their own schemas, examples, and code; no text
+here is of a real benchmark."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from robustify.items.item import Item
 from tests.support.cases import shape
-from tests.support.fake_logs import boxes, jsonl
+from tests.support.fake_logs import boxes, jsonl, sheet
 
 Replies = Mapping[str, Sequence[str]]
 """The reply of each model to each item."""
@@ -82,4 +82,72 @@ def openeval(folder: Path, items: Sequence[Item], replies: Replies) -> list[Path
     return [path]
 
 
-ARCHIVES = {"every-eval-ever": eee, "opencompass": opencompass, "openeval": openeval}
+def _told(name: str, at: int, item: Item, model: str, reply: str) -> Any:
+    """The shape of a sample with the values that any of them has."""
+    letters = "ABCDEFGHIJ"[: item.k]
+    references = [
+        {"output": {"text": text}, "tags": ["correct"] * (j == item.key)}
+        for j, text in enumerate(item.choices)
+    ]
+    mapping = dict(zip(letters, item.choices, strict=True))
+    return shape(
+        name, at=at, stem=item.stem, model=model, prompt=prompt(item), reply=reply, letter=letters[item.key],
+        references=references, mapping=mapping, columns={"question": item.stem, **mapping}, is_right=right(item, reply),
+        acc=float(right(item, reply)),
+    )  # fmt: skip
+
+
+Writer = Callable[[Path, Sequence[Item], Replies], list[Path]]
+Saver = Callable[[Path, Sequence[Any]], Path]
+
+
+def _by_model(name: str, place: str, save: Saver) -> Writer:
+    """A writer of a file for each model, whose rows have a shape."""
+
+    def write(folder: Path, items: Sequence[Item], replies: Replies) -> list[Path]:
+        paths = []
+        for model, said in replies.items():
+            path = folder / place.format(model)
+            path.parent.mkdir(parents=True)
+            rows = [
+                _told(name, at, *pair, said[at])
+                for at, pair in enumerate((i, model) for i in items[: len(said)])
+            ]
+            paths.append(save(path, rows))
+        return paths
+
+    return write
+
+
+def _json(*names: str) -> Saver:
+    """Rows in the members of a JSON document."""
+
+    def save(path: Path, rows: Sequence[Any]) -> Path:
+        tree: Any = list(rows)
+        for name in reversed(names):
+            tree = {"config": {}, name: tree}
+        path.write_text(json.dumps(tree))
+        return path
+
+    return save
+
+
+def _events(path: Path, samples: Sequence[Any]) -> Path:
+    spec = {"completion_fns": [path.parent.name], "eval_name": "boxes", "run_id": "R"}
+    return jsonl(
+        path, [{"spec": spec}, {"final_report": {}}, *(event for sample in samples for event in sample)]
+    )
+
+
+ARCHIVES: dict[str, Writer] = {
+    "every-eval-ever": eee,
+    "opencompass": opencompass,
+    "openeval": openeval,
+    "helm": _by_model("helm", "{}/boxes/scenario_state.json", _json("request_states")),
+    "evalscope": _by_model("evalscope", "reviews/{}/boxes.jsonl", jsonl),
+    "evalscope-0": _by_model("evalscope_0", "reviews/{}/boxes.jsonl", jsonl),
+    "openai-evals": _by_model("openai_evals", "{}/R.jsonl", _events),
+    "promptfoo": _by_model("promptfoo", "{}/boxes.json", _json("results", "results")),
+    "deepeval": _by_model("deepeval", "{}/boxes.csv", sheet),
+    "wandb": _by_model("wandb", "{}/boxes.jsonl", jsonl),
+}

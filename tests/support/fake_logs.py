@@ -123,6 +123,17 @@ def lighteval_row(item: Item, at: int, scores: Sequence[float], *, letters: bool
     )  # fmt: skip
 
 
+def old_lighteval_row(
+    item: Item, at: int, scores: Sequence[float], *, as_text: bool = False
+) -> dict[str, Any]:
+    """A row of lighteval's details before 0.10, in some versions of which every cell is a text."""
+    row = shape(
+        "old_lighteval_row", stem=item.stem, choices=[f" {c}" for c in item.choices], key=item.key,
+        values=[[s, False] for s in scores], acc=float(list(scores).index(max(scores)) == item.key),
+    )  # fmt: skip
+    return {name: str(cell) for name, cell in row.items()} if as_text else row
+
+
 def lighteval_parquet(
     path: Path, items: Sequence[Item], scores: Sequence[Sequence[float]], *, letters: bool
 ) -> Path:

@@ -4,8 +4,8 @@
 (number of items and of options), and `picks`, `scores`, or `replies` in the order of the items. With `repeat`, each
 item has several rows. `with` are arguments of the maker. `set` has values by dotted path for all rows, and `set_in` for
 one row by its number, where `*` is every member and `$drop` removes one. `printed`, `scored`, and `requests` change the
-scores. With `one_list` the rows are one JSON list. `for` has values of a variable, each of which gives a case. In
-texts, $stem, $options, and so on are those of the item.
+scores. With `one_list`, which has its format, the rows are one JSON list. `for` has values of a variable, each of which
+gives a case. In texts, $stem, $options, and so on are those of the item.
 
 `expect` names what must come of it. Without `error` and `faults`, there must be none. `notes` are codes that must be there,
 `no_notes` codes that must not, and `counts` the last number in the note with a code. With `data` the log is matched with
@@ -34,6 +34,7 @@ from tests.support.fake_logs import (
     jsonl,
     lighteval_row,
     lm_eval_row,
+    old_lighteval_row,
     results,
     scores_for,
     written_row,
@@ -106,6 +107,8 @@ def _row(case: Case, item: Item, at: int, reply: Any) -> dict[str, Any]:
             return inspect_sample(item, reply, **more)
         case "lighteval":
             return lighteval_row(item, at, reply, **more)
+        case "old lighteval":
+            return old_lighteval_row(item, at, reply, **more)
         case "every-eval-ever":
             return eee_row(item, "m", reply, **more)
         case _:
@@ -142,10 +145,11 @@ def write_log(case: Case, folder: Path) -> Path:
             _put(tree, place, value)
         path.write_text(json.dumps(tree))
         return path
-    if case["harness"] == "lighteval":
-        return parquet(folder / case.get("file", "details.parquet"), rows[::-1])
-    if case.get("one_list"):
-        path.write_text(json.dumps(rows, indent=2))
+    if "lighteval" in case["harness"]:
+        in_file_order = rows if case["harness"].startswith("old") else rows[::-1]
+        return parquet(folder / case.get("file", "details.parquet"), in_file_order)
+    if "one_list" in case:
+        path.write_text(json.dumps(rows, **case["one_list"]))
         return path
     return jsonl(path, rows)
 

@@ -12,7 +12,7 @@ from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import SourceTable, fault_lines
-from robustify.reading.logs import archives, inspect_logs, lm_eval_logs, pick_tables
+from robustify.reading.logs import archives, inspect_logs, lighteval_logs, lm_eval_logs, pick_tables
 from robustify.reading.logs.gathered import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, join_few
 from robustify.reading.logs.pick_tables import mapping
@@ -23,7 +23,13 @@ _BESIDE = "results*.json"
 """Name of a file that is read with the logs beside it."""
 READERS: dict[str, LogReader] = {
     reader.kind: reader
-    for reader in (inspect_logs.READER, lm_eval_logs.READER, *archives.READERS, pick_tables.READER)
+    for reader in (
+        inspect_logs.READER,
+        lm_eval_logs.READER,
+        *lighteval_logs.READERS,
+        *archives.READERS,
+        pick_tables.READER,
+    )
 }
 """Readers by the kind of their logs. The first one that recognizes a file reads it, so the reader of any table is last."""
 

@@ -7,6 +7,7 @@ refused.
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -208,7 +209,7 @@ def _one_filter(
     name: str, rows: Sequence[SourceRow], wanted: str | None
 ) -> tuple[tuple[SourceRow, ...], list[Notice]]:
     """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
-    values = [str(row.cells.get("filter", "none")) for row in rows]
+    values = _filters(rows)
     filters, checked = list(dict.fromkeys(values)), log.names_in(values)
     if wanted is not None and wanted not in filters:
         raise UsageError(
@@ -221,6 +222,20 @@ def _one_filter(
     name_shown = checked.get(taken, "of the first row")
     note = f"the filter {name_shown} was used, not {others} (to change this, use --filter)"
     return kept, [Notice(note, code="several-filters")] * (len(filters) > 1)
+
+
+def _filters(rows: Sequence[SourceRow]) -> list[str]:
+    """Return the filter of each row. lm-eval 0.4.0 to 0.4.5 named none, so repeated replies are numbered."""
+    names = [str(row.cells.get("doc_id")) for row in rows]
+    if any("filter" in row.cells for row in rows) or len(set(names)) == len(names):
+        return [str(row.cells.get("filter", "none")) for row in rows]
+    seen = Counter[str]()
+    numbers = list[int]()
+    for name, row in zip(names, rows, strict=True):
+        reply = f"{name} {row.cells.get('doc')} {row.cells.get('resps')}"
+        seen[reply] += 1
+        numbers.append(seen[reply])
+    return [str(number) if max(numbers) > 1 else "none" for number in numbers]
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
@@ -282,12 +297,13 @@ def _contradictions(
 ) -> tuple[list[Fault], list[Notice]]:
     """Return faults for rows in which a metric contradicts the scores, or the pick and the key. A note is about rows in
     which only a norm differs. `targets` are the answers expected in any row."""
-    faults, other_norm = list[Fault](), list[int]()
+    faults, other_norm, stricter = list[Fault](), list[int](), 0
     for row, reply in replies:
         rightness, norms = log.scores_of_row(row.cells), _norms(reply)
         plain = texts.get(row.line) in targets
         for metric, right in rightness.items():
             if not reply.scores:
+                stricter += log.is_stricter(right, reply.item, reply.pick)
                 against = blamed = log.pick_contradicts(right, reply.item, reply.pick, plain=plain)
             elif metric == "exact_match" and not right:
                 # In a task with scores, this means that the key is not the greedy continuation.
@@ -312,7 +328,8 @@ def _contradictions(
         "rows in which a metric of the log differs from the one computed with the lengths of the choices, although the key "
         f"agrees: {len(other_norm)} (lines {line_spans(other_norm)})"
     )
-    return faults, [Notice(note, code="other-norm")] * bool(other_norm)
+    notes = [Notice(note, code="other-norm")] * bool(other_norm)
+    return faults, [*notes, *log.stricter_notes(stricter)]
 
 
 def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:

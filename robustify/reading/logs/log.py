@@ -26,10 +26,7 @@ from robustify.reading.logs.exchanges import Exchange
 Name = NewType("Name", str)
 """Checked name, or "" if there is none."""
 NOTHING = Name("")
-READABLE = (
-    "a log of lm-eval, Inspect, lighteval, Every Eval Ever, OpenCompass, or OpenEval, or a table of picks with model, key, "
-    "and pick"
-)
+READABLE = "a log that `robustify import --help` lists, or a table of picks with model, key, and pick"
 """Logs that can be read, for messages."""
 _WORD = re.compile(r"[\w#][\w.+:@/=,~|#()-]{0,95}", re.ASCII)
 _NO_NAME = re.compile(r"[^\w.@+/:-]+")
@@ -398,3 +395,14 @@ def pick_contradicts(right: bool | None, item: LoggedItem, pick: int | None, *, 
     if right is None or pick is None or item.key is None:
         return False
     return (pick == item.key) != right and (right or plain)
+
+
+def is_stricter(right: bool | None, item: LoggedItem, pick: int | None) -> bool:
+    """Return whether a score says wrong although the reply names the key, because it is in other words."""
+    return right is False and pick is not None and pick == item.key
+
+
+def stricter_notes(n: int) -> list[Notice]:
+    """Return a note on `n` right replies that the log scored as wrong, if there are any."""
+    note = f"replies that name the key in other words, which the log scored as wrong, but which count as right here: {n}"
+    return [Notice(note, code="stricter-scores")] * bool(n)

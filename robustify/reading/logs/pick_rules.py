@@ -140,13 +140,37 @@ FOREIGN = (
     Foreign(
         "EvalScope (predictions)",
         frozenset({"index", "model_output", "messages"}),
-        "It has no keys. Use the file in `reviews`, with --map pick=sample_score.score.extracted_prediction "
-        "--map key=target --map id=index --map model==NAME --map k==N.",
+        "It has no keys. Use the file in `reviews`.",
     ),
     Foreign(
-        "HELM (scenario_state.json)",
-        frozenset({"instance", "request", "result"}),
-        "Convert it with the converter of Every Eval Ever, and import its *_samples.jsonl.",
+        "HELM (display_predictions.json)",
+        frozenset({"instance_id", "predicted_text", "stats"}),
+        "It has no keys. Use the scenario_state.json of the same run.",
+    ),
+    Foreign(
+        "HELM (per_instance_stats.json)",
+        frozenset({"instance_id", "train_trial_index", "stats"}),
+        "It has no answers. Use the scenario_state.json of the same run.",
+    ),
+    Foreign(
+        "OpenCompass (results)",
+        frozenset({"accuracy", "details"}),
+        "It has no items of its own. Use the file of the same name in `predictions`.",
+    ),
+    Foreign(
+        "lm-eval 0.3 (write_out_info)",
+        frozenset({"doc_id", "prompt_0", "logit_0", "truth"}),
+        "Use --map id=doc_id --map key=truth --map model==NAME --map scores=logit_0,logit_1 with all columns of scores.",
+    ),
+    Foreign(
+        "OLMES (predictions)",
+        frozenset({"native_id", "model_output", "label"}),
+        "Use --map id=native_id --map key=label --map model==NAME --map scores=model_output.",
+    ),
+    Foreign(
+        "FastChat (judgments)",
+        frozenset({"question_id", "model", "judge", "judgment"}),
+        "It has marks for free texts, but no options. To grade such texts, see `robustify free`.",
     ),
 )
 
@@ -195,7 +219,8 @@ def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
         maps = " ".join(f"--map {part}=NAME" for part in lacking)
         raise DataError(
             f"{profile.file}: no column contains picks; {profile.listed}; expected {log.READABLE}. Map its "
-            f"columns with {maps}, or with --map pick=NAME,NAME for one column per model.",
+            f"columns with {maps}, or with --map pick=NAME,NAME for one column per model, or --map scores=NAME,NAME for "
+            "one column per option.",
             code="no-pick-column",
         )
     part = lacking[0]
@@ -262,8 +287,14 @@ class PickCells(HoldsText):
             cells = [text for text in re.split(r"[\s,;]+", cells.strip(" []()")) if text]
         elif isinstance(cells, dict):
             cells = [cells[label] for label in sorted(cells, key=lambda label: (len(label), label))]
-        values = cells if isinstance(cells, list) else []
+        values = [_number_of(cell) for cell in cells] if isinstance(cells, list) else []
         return [] if all(value is None for value in values) else [*map(log.number_or_nan, values)]
+
+
+def _number_of(cell: object) -> object:
+    """Return the score in an object such as `{"sum_logits": -3.1, "num_tokens": 2}`, and any other cell unchanged."""
+    members = rows.as_object(cell)
+    return next((members[name] for name in ("sum_logits", "logprob", "score") if name in members), cell)
 
 
 def pick_cells(row: rows.SourceRow, columns: PickColumns) -> list[PickCells]:

@@ -45,7 +45,8 @@ _LEAST = 1e-12
 @dataclass(frozen=True, slots=True)
 class _Encoding:
     """Rules for reading one table. The number of choices `k` is 0 if it depends on the item with a row's ID. `views` has
-    the view of each word in the view column. If `probable` is true, scores are probabilities."""
+    the view of each word in the view column. If `probable` is true, scores are probabilities. `targets` are the texts of
+    the keys."""
 
     keys: Naming
     picks: Naming
@@ -54,6 +55,7 @@ class _Encoding:
     models: Mapping[str, log.Name]
     topics: Mapping[str, log.Name]
     probable: bool
+    targets: frozenset[object] = frozenset()
     linting: bool = False
 
 
@@ -80,8 +82,8 @@ def _read(table_file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) 
         task=log.path_name(re.sub(r"\.[^.]*$", "", file)),
         replies=tuple(reply for _, reply in kept),
         faults=(*table.faults, *faults, *more),
-        notes=(*notes, *_run_on_notes(read), *_score_notes(columns)),
-        exchanges={(reply.line, reply.model): _exchange(cells, reply) for cells, reply in kept}
+        notes=(*notes, *_run_on_notes(read), *_score_notes(columns), *_stricter_notes(kept)),
+        exchanges={(reply.line, reply.model): _exchange(cells, reply, encoding) for cells, reply in kept}
         if options.linting
         else {},
     )
@@ -92,6 +94,11 @@ def _run_on_notes(read: Sequence[tuple[rows.SourceRow, Sequence[PickCells]]]) ->
         (cells_of_pick.parts.get("pick"), cells_of_pick.choices) for _, row in read for cells_of_pick in row
     )
     return run_on_notes(sum(isinstance(pick, str) and runs_on(pick, choices) for pick, choices in cells))
+
+
+def _stricter_notes(kept: Iterable[tuple[PickCells, log.LogReply]]) -> list[Notice]:
+    scored = ((log.scored_right(cells.parts.get("correct")), reply) for cells, reply in kept)
+    return log.stricter_notes(sum(log.is_stricter(right, reply.item, reply.pick) for right, reply in scored))
 
 
 def _score_notes(columns: PickColumns) -> list[Notice]:
@@ -154,7 +161,8 @@ def _encoding(
     models = _models(file, picks, columns, options)
     cells = [pick.text("topic") for pick in picks]
     topics = log.topics_in(cells, each=len(models) or 1)
-    encoding = _Encoding(by_key, by_pick, k, views, models, topics, probable, options.linting)
+    targets = frozenset(key for key in keys if isinstance(key, str))
+    encoding = _Encoding(by_key, by_pick, k, views, models, topics, probable, targets, options.linting)
     return encoding, [*view_notes, *k_notes, *log.topic_notes(cells, topics)]
 
 
@@ -306,7 +314,9 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
     if isinstance(pick, str) and runs_on(pick, item.choices):
         # The table may have scored the answer to another question.
         right = None
-    if not encoding.linting and _contradicts(right, item, answer["pick"], logs):
+    if not encoding.linting and _contradicts(
+        right, item, answer["pick"], logs, plain=_is_plain(pick, encoding)
+    ):
         raise ItemError(
             f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
             "columns.",
@@ -315,14 +325,21 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
     return log.LogReply(line, model, encoding.views[cells.text("view")], KIND, item, scores=logs, **answer)
 
 
-def _contradicts(right: bool | None, item: log.LoggedItem, pick: int | None, logs: tuple[float, ...]) -> bool:
+def _is_plain(pick: object, encoding: _Encoding) -> bool:
+    """Return whether a comparison of texts would see that a pick is right, because it is written as the keys are."""
+    return not isinstance(pick, str) or pick in encoding.targets or not encoding.targets
+
+
+def _contradicts(
+    right: bool | None, item: log.LoggedItem, pick: int | None, logs: tuple[float, ...], *, plain: bool
+) -> bool:
     """Return whether the column of scores contradicts the key and the pick (or, without a pick, the best score)."""
     if pick is None:
         return log.score_contradicts(right, item.key, [logs])
-    return log.pick_contradicts(right, item, pick, plain=True)
+    return log.pick_contradicts(right, item, pick, plain=plain)
 
 
-def _exchange(cells: PickCells, reply: log.LogReply) -> Exchange:
+def _exchange(cells: PickCells, reply: log.LogReply, encoding: _Encoding) -> Exchange:
     """Return the content of a row about the reply of a model. A table has no prompts."""
     pick, right = cells.parts.get("pick"), log.scored_right(cells.parts.get("correct"))
     text = pick if isinstance(pick, str) else ""
@@ -331,7 +348,9 @@ def _exchange(cells: PickCells, reply: log.LogReply) -> Exchange:
         texts=(text,) * bool(text),
         extracted=text,
         rightness={} if right is None else {"correct": right},
-        contradicts=_contradicts(right, reply.item, reply.pick, reply.scores),
+        contradicts=_contradicts(
+            right, reply.item, reply.pick, reply.scores, plain=_is_plain(pick, encoding)
+        ),
     )
 
 

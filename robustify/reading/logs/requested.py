@@ -248,6 +248,32 @@ def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
     return _LEAD_IN.sub("", prompt).strip()
 
 
+def without_instruction(rows: Sequence[SourceRow]) -> tuple[list[SourceRow], list[Notice]]:
+    """Remove the first paragraphs that all questions with the same number of options share, and return a note if there are
+    any. The rows have docs with a `stem` and `choices`."""
+    docs = [as_object(row.cells["doc"]) for row in rows]
+    stems: dict[int, set[str]] = {}
+    for doc in docs:
+        stems.setdefault(len(doc["choices"]), set()).add(doc["stem"])
+    starts = {
+        k: commonprefix([*every]).rpartition("\n\n")  # noqa: RUF071 (texts, not paths)
+        for k, every in stems.items()
+        if len(every) > 1
+    }
+    lengths = {k: len(before + blank) for k, (before, blank, _) in starts.items()}
+    if not any(lengths.values()):
+        return [*rows], []
+    cut = [
+        replace(
+            row,
+            cells={**row.cells, "doc": {**doc, "stem": doc["stem"][lengths.get(len(doc["choices"]), 0) :]}},
+        )
+        for row, doc in zip(rows, docs, strict=True)
+    ]
+    note = "the first paragraphs, which all prompts share, were taken for an instruction"
+    return cut, [Notice(note, code="shared-instruction")]
+
+
 def items_in_rows(
     file: str, table: SourceTable, before: str, items_of: Callable[[SourceTable], ItemsOfLog]
 ) -> ItemsOfLog:

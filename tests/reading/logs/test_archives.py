@@ -30,7 +30,9 @@ from tests.support.fake_logs import (
     jsonl,
     lighteval_parquet,
     lm_eval_row,
+    old_lighteval_row,
 )
+from tests.support.tables import parquet
 
 REPLIES = {
     "alpha": ["A", "B", "B", "D", "C", "C"],
@@ -126,6 +128,7 @@ def test_each_reader_reads_its_own_logs_and_the_last_one_any_table(tmp_path: Pat
         "inspect": inspect,
         "lm-eval": jsonl(tmp_path / "samples_x.jsonl", [lm_eval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])]),
         "lighteval": lighteval_parquet(tmp_path / "d.parquet", boxes(2), [[-1.0, -2.0, -3.0, -4.0]] * 2, letters=True),
+        "lighteval-0": parquet(tmp_path / "o.parquet", [old_lighteval_row(boxes()[0], 0, [-1.0, -2.0, -3.0, -4.0])]),
         **{kind: write(tmp_path / kind, boxes(), {"m": ["A"] * 6})[0] for kind, write in ARCHIVES.items()},
         "picks": jsonl(tmp_path / "p.jsonl", [{"item": x, "key": x, "pick": "B", "model": "m"} for x in "AB"]),
     }  # fmt: skip

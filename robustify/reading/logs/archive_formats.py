@@ -1,0 +1,363 @@
+"""Formats of files with prompts and replies, such as those of HELM, EvalScope, and promptfoo.
+
+To add a format, add an entry to `FORMATS`.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from robustify.base.errors import ItemError
+from robustify.base.redaction import HoldsText
+from robustify.reading.columns import NAMES, usual_names
+from robustify.reading.loaders.rows import Cells, SourceRow, as_object, cell_or_none
+from robustify.reading.logs.log import LogFile, scored_right, scores_of_row
+from robustify.reading.logs.naming import whole_number
+from robustify.reading.marks.labelling import LETTERS
+from robustify.reading.marks.picks import runs_on
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Archived(HoldsText):
+    """Reply of a model to a sample. The model is "" if the file names none, and so is a missing reply. `keys` are the right
+    answers, in any form. `right` is true if the file scored the reply as right. `choices` are the options that the file
+    lists apart from the prompt, `stem` is the question apart from it, and `raw` is the reply before an answer was extracted
+    from it, if they are known. A changed or repeated sample `is_copy`."""
+
+    model: str
+    sample: str
+    prompt: str
+    reply: str
+    keys: tuple[str, ...]
+    right: bool = False
+    choices: tuple[str, ...] = ()
+    stem: str = ""
+    topic: str = ""
+    raw: str = ""
+    is_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Format of one tool. It `recognizes` a file, names its `task`, and returns the `replies` in each of its `rows`."""
+
+    kind: str
+    recognizes: Callable[[LogFile], bool]
+    task: Callable[[LogFile], str]
+    replies: Callable[[LogFile, Cells], Iterable[Archived]]
+    rows: Callable[[LogFile], Sequence[SourceRow]] = lambda file: file.table.rows
+
+
+def _texts_of(value: object) -> tuple[str, ...]:
+    """Return the texts of a value: a text, a number, an object with a text, or a list of them. Others have none."""
+    match value:
+        case str():
+            return (value,)
+        case int() | float() if not isinstance(value, bool):
+            return (str(value),)
+        case {"text": inner} | {"content": inner} | {"prompt": inner} | {"output": inner}:
+            return _texts_of(inner)
+        case list() | tuple():
+            return tuple(text for member in value for text in _texts_of(member))
+        case _:
+            return ()
+
+
+def _first(value: object) -> str:
+    return "".join(_texts_of(value)[:1])
+
+
+def _last(value: object) -> str:
+    return "".join(_texts_of(value)[-1:])
+
+
+def with_members(*names: str) -> Callable[[LogFile], bool]:
+    """Return a function that tells whether the first row of a file has these members."""
+    return lambda file: bool(file.table.rows) and {*names} <= set(file.table.rows[0].cells)
+
+
+def _evaluation(file: LogFile) -> str:
+    names = {str(row.cells.get("evaluation_name")) for row in file.table.rows}
+    return names.pop() if len(names) == 1 else file.path.stem
+
+
+def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read an instance-level record (`instance_level_eval.schema.json`, 0.2). Several evaluations are topics."""
+    question = as_object(cells.get("input"))
+    attributed = cells.get("answer_attribution")
+    values = map(as_object, attributed if isinstance(attributed, list) else ())
+    final = [attribution.get("extracted_value") for attribution in values if attribution.get("is_terminal")]
+    raw = _first(as_object(cells.get("output")).get("raw"))
+    yield Archived(
+        model=str(cells.get("model_id")),
+        sample=str(cells.get("sample_id")),
+        prompt=str(question.get("raw")),
+        # What was extracted from a reply that runs on may be the answer to another question.
+        reply=raw if runs_on(raw, _texts_of(question.get("choices"))) else _first(final[-1:]) or raw,
+        keys=_texts_of(question.get("reference")),
+        right=as_object(cells.get("evaluation")).get("is_correct") is True,
+        choices=_texts_of(question.get("choices")),
+        topic=str(cells.get("evaluation_name")),
+        raw=raw,
+    )
+
+
+def _opencompass(file: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read a prediction of OpenCompass. Perplexities are not read, because they are means over a whole prompt."""
+    yield Archived(
+        model=file.path.resolve().parent.name,
+        sample=str(cells["id"]),
+        prompt=_last(cells.get("origin_prompt")),
+        reply=_first(cells.get("prediction")),
+        keys=_texts_of(cells.get("gold")),
+    )
+
+
+def _openeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read the first response of each model (`item_schema.json`, v0.1.0). References of HELM's items are their options."""
+    responses = cells.get("responses")
+    every = list(map(as_object, responses if isinstance(responses, list) else ()))
+    by_model = {str(as_object(entry.get("model")).get("name")): entry for entry in reversed(every)}
+    for model, response in reversed(by_model.items()):
+        metrics = [
+            (as_object(entry.get("metric")), entry.get("value")) for entry in response.get("scores") or ()
+        ]
+        references = as_object(cells.get("item_content")).get("references") or next(
+            (metric["references"] for metric, _ in metrics if metric.get("references")), ()
+        )
+        tagged = [entry for entry in references if "correct" in (as_object(entry).get("tags") or ())]
+        adaptation = as_object(response.get("item_adaptation"))
+        yield Archived(
+            model=model,
+            sample=str(cells.get("item_id")),
+            prompt=_last(adaptation.get("request_input") or adaptation.get("input_content")),
+            reply=_first(response.get("response_content")),
+            keys=_texts_of(tagged or references),
+            right=any(scores_of_row({str(metric.get("name")): value for metric, value in metrics}).values()),
+            choices=_texts_of(references) if tagged else (),
+        )
+
+
+def _openeval_task(file: LogFile) -> str:
+    source = as_object(file.table.rows[0].cells.get("item_metadata")).get("source")
+    return str(as_object(source).get("benchmark_name") or source or file.path.stem)
+
+
+_CAPITALS = tuple(letter.upper() for letter in LETTERS)
+
+
+def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read a request of `scenario_state.json`. Changed copies of instances and later trials are copies."""
+    if cells.get("reference_index") is not None:
+        raise ItemError(
+            "the request scores one option apart (multiple_choice_separate), which is not read. Use a run of "
+            "multiple_choice_joint.",
+            code="options-scored-apart",
+        )
+    instance, request = as_object(cells.get("instance")), as_object(cells.get("request"))
+    references = instance.get("references") or ()
+    completions = as_object(cells.get("result")).get("completions") or ()
+    shown = as_object(cells.get("output_mapping"))
+    yield Archived(
+        model=str(request.get("model")),
+        sample=str(instance.get("id")),
+        prompt=str(request.get("prompt") or _last(request.get("messages"))),
+        reply=_first(completions),
+        keys=_texts_of([one for one in references if "correct" in (as_object(one).get("tags") or ())]),
+        choices=_texts_of([*shown.values()] or references),
+        stem=_first(instance.get("input")),
+        is_copy="perturbation" in instance or bool(cells.get("train_trial_index")),
+    )
+
+
+def _evalscope(file: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read a review of EvalScope 1."""
+    score = as_object(as_object(cells.get("sample_score")).get("score"))
+    raw = _first(score.get("prediction"))
+    yield Archived(
+        model=file.path.resolve().parent.name,
+        sample=str(cells.get("index")),
+        prompt=_last(cells.get("input")),
+        reply=_first(score.get("extracted_prediction")) or raw,
+        keys=_texts_of(cells.get("target")),
+        right=any(scores_of_row(as_object(score.get("value"))).values()),
+        raw=raw,
+    )
+
+
+def _reviewed(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read a review of EvalScope 0, whose options are columns of the raw sample."""
+    every = cells.get("choices")
+    reply = as_object(every[0]) if isinstance(every, list) and every else {}
+    review, sample = as_object(reply.get("review")), as_object(cells.get("raw_input"))
+    names = usual_names(sample, NAMES["choices"][:1])
+    listed = sample[names[0]] if names else [sample[mark] for mark in _CAPITALS if mark in sample]
+    raw = _first(as_object(reply.get("message")).get("content"))
+    yield Archived(
+        model=str(cells.get("model")),
+        sample=str(cells.get("index")),
+        prompt=_last(as_object(cells.get("origin_prompt")).get("data")) or _usual_text(sample, "stem"),
+        stem=_usual_text(sample, "stem"),
+        reply=_first(review.get("pred")) or raw,
+        keys=_texts_of(review.get("gold")),
+        right=any(map(scored_right, as_object(review.get("result")).values())),
+        choices=_texts_of(listed),
+        topic=str(cells.get("subset_name") or ""),
+        raw=raw,
+    )
+
+
+def _usual_text(cells: Cells, part: str) -> str:
+    """Return the text of the column with a usual name of a part, or "" if there is not exactly one."""
+    names = usual_names(cells, NAMES[part])
+    return _first(cells[names[0]]) if len(names) == 1 else ""
+
+
+def _events(file: LogFile) -> list[SourceRow]:
+    """Return a row for each sample of OpenAI Evals, with its events by their type, and the model of the run."""
+    spec = as_object(file.table.rows[0].cells.get("spec"))
+    samples: dict[str, SourceRow] = {}
+    for row in file.table.rows:
+        name, kind = str(row.cells.get("sample_id")), row.cells.get("type")
+        if kind in ("sampling", "match"):
+            before = samples.setdefault(
+                name, replace(row, cells={"id": name, "model": _first(spec.get("completion_fns"))})
+            )
+            samples[name] = replace(
+                before, cells={**before.cells, str(kind): as_object(row.cells.get("data"))}
+            )
+    return [row for row in samples.values() if "match" in row.cells]
+
+
+def _openai_evals(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    match, sampling = as_object(cells.get("match")), as_object(cells.get("sampling"))
+    yield Archived(
+        model=str(cells["model"]),
+        sample=str(cells["id"]),
+        prompt=_last(sampling.get("prompt") or match.get("prompt")),
+        reply=_first(match.get("sampled") or sampling.get("sampled") or match.get("picked")),
+        keys=_texts_of(match.get("expected")),
+        right=match.get("correct") is True,
+    )
+
+
+_EQUALS = frozenset({"equals", "contains", "icontains", "starts-with", "contains-any"})
+
+
+def _promptfoo(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read a result of promptfoo. The key is what a test expects, or a variable with a usual name of keys."""
+    asserted = as_object(cells.get("testCase")).get("assert")
+    expected = [
+        value
+        for test in map(as_object, asserted if isinstance(asserted, list) else ())
+        if test.get("type") in _EQUALS and "{{" not in (value := _first(test.get("value")))
+    ]
+    provider = as_object(cells.get("provider"))
+    yield Archived(
+        model=str(provider.get("label") or provider.get("id")),
+        sample=str(cells.get("testIdx")),
+        prompt=_promptfoo_prompt(cells),
+        reply=_first(as_object(cells.get("response")).get("output")),
+        keys=tuple(expected) or _texts_of(_usual_text(as_object(cells.get("vars")), "key") or None),
+        right=cells.get("success") is True,
+        is_copy=bool(cells.get("promptIdx") or cells.get("repeatIndex")),
+    )
+
+
+def _promptfoo_prompt(cells: Cells) -> str:
+    """Return the text of a prompt, which may be a chat written as JSON."""
+    raw = str(as_object(cells.get("prompt")).get("raw"))
+    try:
+        return _last(json.loads(raw)) or raw
+    except ValueError:
+        return raw
+
+
+def _deepeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read a row of a benchmark's `predictions`."""
+    yield Archived(
+        model="",
+        sample=str(cells.get("Input")),
+        prompt=str(cells.get("Input")),
+        reply=str(cells.get("Prediction")),
+        keys=_texts_of(cells.get("Expected Output")),
+        right=scored_right(cells.get("Correct")) is True,
+        topic=str(cells.get("Task") or ""),
+    )
+
+
+def _wandb(_: LogFile, cells: Cells) -> Iterator[Archived]:
+    """Read a row of the table that lm-eval sends to Weights & Biases. If options were scored, numbers name them."""
+    lines = (
+        str(cells.get("choices") or "").split("\n") if cells.get("output_type") == "multiple_choice" else []
+    )
+    pick, key = (_capital(cells.get(name), len(lines)) for name in ("filtered_predictions", "labels"))
+    yield Archived(
+        model="",
+        sample=str(cells.get("id")),
+        prompt=str(cells.get("data")),
+        reply=pick,
+        keys=(key,),
+        right=any(scores_of_row({"acc": cells.get("acc"), "exact_match": cells.get("exact_match")}).values()),
+        choices=tuple(line.partition(". ")[2].strip() for line in lines),
+    )
+
+
+def _capital(cell: object, k: int) -> str:
+    """Return the capital letter of one of `k` options that a number names, or any other cell as text."""
+    number = whole_number(cell)
+    return _CAPITALS[number] if number is not None and 0 <= number < k else str(cell)
+
+
+_ROWS_OF_DEEPEVAL = ("Input", "Prediction", "Expected Output", "Correct")
+FORMATS = (
+    Format(
+        "every-eval-ever",
+        with_members("evaluation_id", "model_id", "sample_id", "input", "evaluation"),
+        _evaluation,
+        _every_eval_ever,
+    ),
+    Format(
+        "opencompass",
+        lambda file: file.table.outer == "opencompass",
+        lambda file: file.path.stem,
+        _opencompass,
+    ),
+    Format("openeval", with_members("item_content", "responses"), _openeval_task, _openeval),
+    Format(
+        "helm",
+        with_members("instance", "request", "result"),
+        lambda file: file.path.resolve().parent.name,
+        _helm,
+    ),
+    Format(
+        "evalscope", with_members("index", "target", "sample_score"), lambda file: file.path.stem, _evalscope
+    ),
+    Format(
+        "evalscope-0",
+        with_members("raw_input", "choices", "reviewed"),
+        lambda file: file.path.stem,
+        _reviewed,
+    ),
+    Format(
+        "openai-evals",
+        with_members("spec"),
+        lambda file: str(cell_or_none(file.table.rows[0].cells, "spec.eval_name") or file.path.stem),
+        _openai_evals,
+        _events,
+    ),
+    Format(
+        "promptfoo",
+        with_members("testIdx", "provider", "prompt", "vars"),
+        lambda file: file.path.stem,
+        _promptfoo,
+    ),
+    Format("deepeval", with_members(*_ROWS_OF_DEEPEVAL), lambda file: file.path.stem, _deepeval),
+    Format(
+        "wandb",
+        with_members("data", "labels", "raw_predictions", "filtered_predictions"),
+        lambda file: file.path.stem,
+        _wandb,
+    ),
+)
+"""In order. The first one that recognizes a file reads it."""
