@@ -11,8 +11,9 @@ from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
 from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders.rows import Cells, SourceRow, as_object, cell_or_none
-from robustify.reading.logs.log import LogFile, scored_right, scores_of_row
+from robustify.reading.logs.log import LogFile
 from robustify.reading.logs.naming import whole_number
+from robustify.reading.logs.stated_scores import scored_right, scores_of_row
 from robustify.reading.marks.labelling import LETTERS
 from robustify.reading.marks.picks import runs_on
 

@@ -14,7 +14,7 @@ from robustify.base.errors import DataError, ItemError, Notice, UsageError, inst
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.json_rows import whole_object
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
-from robustify.reading.logs import log
+from robustify.reading.logs import log, stated_scores
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming
 from robustify.reading.logs.prompts import Prompt, content_texts, decide_presentation, same_question_notes
@@ -54,8 +54,8 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
             return make(row.line, item=item, reason="no score is logged")
         answer = naming.answer(score.get("answer"), item.k, item.choices)
         plain = scorer == "choice" or score.get("answer") in targets
-        right = log.scored_right(score.get("value"))
-        contradicts = log.pick_contradicts(right, item, answer["pick"], plain=plain)
+        right = stated_scores.scored_right(score.get("value"))
+        contradicts = stated_scores.pick_contradicts(right, item, answer["pick"], plain=plain)
         if options.linting:
             exchanges[row.line, model] = _exchange(row.cells, score, texts, right, contradicts)
         elif contradicts:

@@ -26,10 +26,10 @@ from robustify.reading.logs.log import (
     model_name,
     number_or_nan,
     path_name,
-    scores_of_row,
 )  # fmt: skip
 from robustify.reading.logs.requested import NO_TEXTS, listed_options, without_instruction
 from robustify.reading.logs.responses import innermost
+from robustify.reading.logs.stated_scores import scores_of_row
 from robustify.reading.marks.labelling import only_labels
 from robustify.reading.printed import literal
 

@@ -7,14 +7,13 @@ refused.
 import json
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from robustify.base.errors import DataError, ItemError, Notice, UsageError
+from robustify.base.errors import DataError, ItemError, Notice
 from robustify.items.scoring import per_character
 from robustify.reading.loaders.converters import is_lm_eval
 from robustify.reading.loaders.rows import (
@@ -26,8 +25,9 @@ from robustify.reading.loaders.rows import (
     line_spans,
     rows_or_faults,
 )
-from robustify.reading.logs import log
+from robustify.reading.logs import log, stated_scores
 from robustify.reading.logs.exchanges import Exchange
+from robustify.reading.logs.lm_eval_filters import one_filter
 from robustify.reading.logs.naming import Naming
 from robustify.reading.logs.prompts import Prompt, decide_presentation
 from robustify.reading.logs.requested import (
@@ -102,7 +102,7 @@ def replies_in_rows(
 ) -> log.Log:
     """Return the log `head` with the replies in a table of lm-eval rows. Raise `UsageError` if the filter does not exist,
     or the view contradicts the prompts, and `DataError` if the layout is unknown, or the prompts contradict `options`."""
-    rows, notes = _one_filter(head.file, table.rows, options.filter)
+    rows, notes = one_filter(head.file, table.rows, options.filter)
     names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
     apart = delimiter(rows, run.delimiter)
     task_items = options.task_items(rows, names) if options.task_items else None
@@ -160,7 +160,7 @@ ACCURACIES = ("acc", "acc_norm")
 
 def _accuracies(rows: Sequence[SourceRow]) -> dict[str, tuple[int, int]]:
     """Return the number of right rows and of all rows of each accuracy that the log states."""
-    stated = [log.scores_of_row(row.cells) for row in rows]
+    stated = [stated_scores.scores_of_row(row.cells) for row in rows]
     credits = {metric: [row[metric] for row in stated if metric in row] for metric in ACCURACIES}
     return {metric: (sum(right), len(right)) for metric, right in credits.items() if right}
 
@@ -178,7 +178,7 @@ def _exchanges(
             prompt.continuations if prompt else (),
             every_text(row.cells) if row.line in texts else (),
             texts.get(row.line) or "",
-            log.scores_of_row(row.cells),
+            stated_scores.scores_of_row(row.cells),
             row.line in contradicting,
         )
         for row, reply in read
@@ -203,39 +203,6 @@ def _reply_notes(rows: Sequence[SourceRow], n_run_on: int) -> list[Notice]:
     several = sum(n_replies(row.cells) > 1 for row in rows)
     note = f"rows with several replies, of which the first one was used: {several}"
     return [*run_on_notes(n_run_on), *[Notice(note, code="several-replies")] * bool(several)]
-
-
-def _one_filter(
-    name: str, rows: Sequence[SourceRow], wanted: str | None
-) -> tuple[tuple[SourceRow, ...], list[Notice]]:
-    """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
-    values = _filters(rows)
-    filters, checked = list(dict.fromkeys(values)), log.names_in(values)
-    if wanted is not None and wanted not in filters:
-        raise UsageError(
-            f"{name}: there is no filter {wanted!r}; expected one of {log.listed(filters, checked)}",
-            code="unknown-filter",
-        )
-    taken = wanted or filters[0]
-    kept = tuple(row for row, value in zip(rows, values, strict=True) if value == taken)
-    others = log.listed((value for value in filters if value != taken), checked)
-    name_shown = checked.get(taken, "of the first row")
-    note = f"the filter {name_shown} was used, not {others} (to change this, use --filter)"
-    return kept, [Notice(note, code="several-filters")] * (len(filters) > 1)
-
-
-def _filters(rows: Sequence[SourceRow]) -> list[str]:
-    """Return the filter of each row. lm-eval 0.4.0 to 0.4.5 named none, so repeated replies are numbered."""
-    names = [str(row.cells.get("doc_id")) for row in rows]
-    if any("filter" in row.cells for row in rows) or len(set(names)) == len(names):
-        return [str(row.cells.get("filter", "none")) for row in rows]
-    seen = Counter[str]()
-    numbers = list[int]()
-    for name, row in zip(names, rows, strict=True):
-        reply = f"{name} {row.cells.get('doc')} {row.cells.get('resps')}"
-        seen[reply] += 1
-        numbers.append(seen[reply])
-    return [str(number) if max(numbers) > 1 else "none" for number in numbers]
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
@@ -299,19 +266,19 @@ def _contradictions(
     which only a norm differs. `targets` are the answers expected in any row."""
     faults, other_norm, stricter = list[Fault](), list[int](), 0
     for row, reply in replies:
-        rightness, norms = log.scores_of_row(row.cells), _norms(reply)
+        rightness, norms = stated_scores.scores_of_row(row.cells), _norms(reply)
         plain = texts.get(row.line) in targets
         for metric, right in rightness.items():
             if not reply.scores:
-                stricter += log.is_stricter(right, reply.item, reply.pick)
-                against = blamed = log.pick_contradicts(right, reply.item, reply.pick, plain=plain)
+                stricter += stated_scores.is_stricter(right, reply.item, reply.pick)
+                against = blamed = stated_scores.pick_contradicts(right, reply.item, reply.pick, plain=plain)
             elif metric == "exact_match" and not right:
                 # In a task with scores, this means that the key is not the greedy continuation.
                 continue
             else:
                 key, own = reply.item.key, [norms[metric]] if metric in norms else norms.values()
-                against = log.score_contradicts(right, key, own)
-                every = "acc" not in rightness and log.score_contradicts(right, key, norms.values())
+                against = stated_scores.score_contradicts(right, key, own)
+                every = "acc" not in rightness and stated_scores.score_contradicts(right, key, norms.values())
                 blamed = (against and metric == "acc") or every
             if blamed:
                 logged, other = ("right", "wrong") if right else ("wrong", "right")
@@ -329,7 +296,7 @@ def _contradictions(
         f"agrees: {len(other_norm)} (lines {line_spans(other_norm)})"
     )
     notes = [Notice(note, code="other-norm")] * bool(other_norm)
-    return faults, [*notes, *log.stricter_notes(stricter)]
+    return faults, [*notes, *stated_scores.stricter_notes(stricter)]
 
 
 def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:

@@ -17,7 +17,7 @@ from robustify.items.item import FEWEST, MOST
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.loaded import mapped_columns
-from robustify.reading.logs import log
+from robustify.reading.logs import log, stated_scores
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming, decide_naming, whole_number
 from robustify.reading.logs.pick_rules import (
@@ -97,8 +97,10 @@ def _run_on_notes(read: Sequence[tuple[rows.SourceRow, Sequence[PickCells]]]) ->
 
 
 def _stricter_notes(kept: Iterable[tuple[PickCells, log.LogReply]]) -> list[Notice]:
-    scored = ((log.scored_right(cells.parts.get("correct")), reply) for cells, reply in kept)
-    return log.stricter_notes(sum(log.is_stricter(right, reply.item, reply.pick) for right, reply in scored))
+    scored = ((stated_scores.scored_right(cells.parts.get("correct")), reply) for cells, reply in kept)
+    return stated_scores.stricter_notes(
+        sum(stated_scores.is_stricter(right, reply.item, reply.pick) for right, reply in scored)
+    )
 
 
 def _score_notes(columns: PickColumns) -> list[Notice]:
@@ -310,7 +312,7 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
             "the pick is not the choice with the best score. Check the mapped columns.",
             code="pick-against-scores",
         )
-    right = log.scored_right(cells.parts.get("correct"))
+    right = stated_scores.scored_right(cells.parts.get("correct"))
     if isinstance(pick, str) and runs_on(pick, item.choices):
         # The table may have scored the answer to another question.
         right = None
@@ -335,13 +337,13 @@ def _contradicts(
 ) -> bool:
     """Return whether the column of scores contradicts the key and the pick (or, without a pick, the best score)."""
     if pick is None:
-        return log.score_contradicts(right, item.key, [logs])
-    return log.pick_contradicts(right, item, pick, plain=plain)
+        return stated_scores.score_contradicts(right, item.key, [logs])
+    return stated_scores.pick_contradicts(right, item, pick, plain=plain)
 
 
 def _exchange(cells: PickCells, reply: log.LogReply, encoding: _Encoding) -> Exchange:
     """Return the content of a row about the reply of a model. A table has no prompts."""
-    pick, right = cells.parts.get("pick"), log.scored_right(cells.parts.get("correct"))
+    pick, right = cells.parts.get("pick"), stated_scores.scored_right(cells.parts.get("correct"))
     text = pick if isinstance(pick, str) else ""
     right = None if runs_on(text, reply.item.choices) else right
     return Exchange(

@@ -10,7 +10,7 @@ import pytest
 
 from robustify.items.item import Item
 from robustify.reading.logs import Log, LogOptions, gather, read_log
-from robustify.reading.logs.log import scored_right
+from robustify.reading.logs.stated_scores import scored_right
 from tests.support.cases import codes
 from tests.support.fake_logs import (
     boxes,
