@@ -13,7 +13,7 @@ import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -46,16 +46,6 @@ _WANTED = "expected plain text or JSON Lines in UTF-8, gzipped or not"
 
 
 @dataclass(frozen=True, slots=True)
-class SearchedFile:
-    """A file that was read completely. `name` excludes the folder."""
-
-    name: str
-    sha256: str
-    bytes: int
-    words: int
-
-
-@dataclass(frozen=True, slots=True)
 class Hit:
     """An item with the parts that were found. `coverage` is the share of its stem's n-grams, or None without n-grams."""
 
@@ -73,7 +63,7 @@ class Overlap:
     """
 
     ngram: int
-    files: tuple[SearchedFile, ...]
+    files: tuple[TextFile, ...]
     items: int
     checked: Mapping[TextPart, int]
     short: tuple[str, ...]
@@ -88,7 +78,7 @@ class Overlap:
 
     def json(self) -> dict[str, object]:
         """Return the overlap as stored in run.json, so that a run can be judged again without the files."""
-        return asdict(self)
+        return dict(TypeAdapter(Overlap).dump_python(self))
 
     @classmethod
     def from_json(cls, tree: Mapping[str, Any]) -> "Overlap":
@@ -115,7 +105,8 @@ def overlap(items: Sequence[Item], paths: Sequence[str | Path], ngram: int = 13)
     rows = [list(_windows(item, stem, ngram)) for item, stem in zip(items, stems, strict=True)]
     search = _Search([window for row in rows for _, window in row])
     files = [
-        SearchedFile(path.name, sha256(path), path.stat().st_size, search.read(path)) for path in sources
+        TextFile(name=path.name, sha256=sha256(path), bytes=path.stat().st_size, words=search.read(path))
+        for path in sources
     ]
     due = [Counter(part for part, _ in row) for row in rows]
     n_found = [Counter(part for part, window in row if search.has(window)) for row in rows]
@@ -225,7 +216,7 @@ def contamination(
     coverage = np.array([covered.get(name) or 0.0 for name in ids], dtype=np.float64)
     by_ngrams = ~unsearchable & ~short
     entry = TextOverlap(
-        files=tuple(TextFile(**asdict(file)) for file in overlap.files),
+        files=overlap.files,
         ngram=overlap.ngram,
         n=int(by_ngrams.sum()),
         found=measured(is_found, by_ngrams),
