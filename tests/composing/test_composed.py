@@ -21,6 +21,7 @@ from robustify.items.item import Item
 from robustify.pipeline import encoder
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load, notes
+from robustify.runs.run import write_items
 from tests.composing.test_writers import chat
 from tests.support.cases import Texts, cases, contents
 from tests.support.command import invoked
@@ -63,8 +64,8 @@ def _write(path: Path, items: Sequence[Item]) -> Path:
         head = ("id", "question", *"ABCD", "answer")
         cells = [(item.id, item.stem, *item.choices, "ABCD"[item.key]) for item in items]
         return sheet(path, [dict(zip(head, row, strict=True)) for row in cells])
-    fields = ("id", "stem", "choices", "key", "topic")
-    return jsonl(path, [{name: getattr(item, name) for name in fields} for item in items])
+    write_items(path, items)
+    return path
 
 
 def _mend(data: Path, out: Path, *more: object, fails: int = 0, code: str = "") -> Any:

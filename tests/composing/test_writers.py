@@ -17,7 +17,7 @@ from robustify.items.item import Item
 from robustify.models.model_settings import HFModel, OpenAIModel
 from robustify.pipeline.run_input import unwatched
 from tests.support.cases import cases, refuses
-from tests.support.fake_scorer import opens
+from tests.support.fake_scorer import opens, scripted
 from tests.support.serving import said, serving
 
 LIST = '["Carbon monoxide", "Nitrogen", "Argon"]'
@@ -44,19 +44,6 @@ def pools(n: int) -> tuple[Pool, ...]:
     return make_pools(items, [()] * n)
 
 
-class Scripted:
-    """Replies in order, whatever is asked."""
-
-    name = "scripted"
-
-    def __init__(self, *replies: str) -> None:
-        self.left, self.asked = list(replies), list[str]()
-
-    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        self.asked += prompts
-        return [self.left.pop(0) for _ in prompts]
-
-
 LOCAL = HFModel(name="scripted")
 
 
@@ -79,7 +66,7 @@ def texts(found: Consultation) -> list[list[str]]:
 
 
 def test_a_writer_is_asked_again_only_for_what_is_missing(tmp_path: Path) -> None:
-    writer = Scripted('["oxygen.", "Argon"]', '["Xenon"]', '["Radon"]')
+    writer = scripted('["oxygen.", "Argon"]', '["Xenon"]', '["Radon"]')
     found = ask(writer, tmp_path, shown=3)
     assert texts(found) == [["Argon", "Xenon", "Radon"]]
     assert [found.writer[name] for name in ("replies", "unread", "unasked")] == [3, {}, 0]
@@ -90,7 +77,7 @@ def test_a_writer_is_asked_again_only_for_what_is_missing(tmp_path: Path) -> Non
 
 
 def test_unread_replies_are_counted_and_the_next_prompt_names_the_fault(tmp_path: Path) -> None:
-    writer = Scripted("Sorry, no.", "<think>hm", LIST, '["Xenon"]')
+    writer = scripted("Sorry, no.", "<think>hm", LIST, '["Xenon"]')
     found = ask(writer, tmp_path, n=2)
     assert texts(found) == [[*THREE], ["Xenon"]]
     assert found.writer["unread"] == {"format_error": 1, "unterminated_reasoning": 1}

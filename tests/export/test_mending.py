@@ -15,13 +15,13 @@ from robustify.composing.pool import typed_plainly
 from robustify.items.item import Item
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Source, load
+from robustify.runs.run import write_items
 from tests.support.cases import cases
-from tests.support.fake_logs import jsonl
 
 
-def _write(path: Path, items: list[Item], **more: str) -> Path:
-    fields = ("id", "stem", "choices", "key", "topic")
-    return jsonl(path, [{**{name: getattr(i, name) for name in fields}, **more} for i in items])
+def _write(path: Path, items: list[Item]) -> Path:
+    write_items(path, items)
+    return path
 
 
 def _read(path: Path) -> list[Item]:
@@ -98,7 +98,7 @@ def test_options_that_speak_of_one_another_keep_their_order(tmp_path: Path) -> N
 
 def test_a_csv_that_would_read_otherwise_is_refused_and_the_old_file_stays(tmp_path: Path) -> None:
     letters = [Item(f"n{x}", f"Which letter is {x}?", ("B", "C", "A"), 2) for x in range(10)]
-    grouped = _write(tmp_path / "g.jsonl", letters, group="one")
+    grouped = _write(tmp_path / "g.jsonl", [replace(letter, group="one") for letter in letters])
     out = tmp_path / "m.csv"
     out.write_text("mine")
     code, said = _mend(grouped, out, "--force")

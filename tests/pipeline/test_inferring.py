@@ -1,6 +1,6 @@
 """Questions inferred from the choices: asked, likened to the real ones, and split among what is flagged."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from robustify.report.explaining import evidence_of, explained
 from robustify.runs.run import Run
 from tests.support.cases import refuses
 from tests.support.exported_run import made_run, made_up, renewed
+from tests.support.fake_scorer import FakeWriter
 
 
 def with_answers(run: Run, more: Iterable[Answer]) -> Run:
@@ -31,34 +32,20 @@ ITEMS = [
 ]
 
 
-class Author:
-    """A model that writes two lines, and counts what it is asked."""
-
-    name = "author"
-
-    def __init__(self) -> None:
-        self.prompts: list[str] = []
-
-    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        assert max_tokens == 40
-        self.prompts += prompts
-        return ["\n Which bird swims?\nand more" for _ in prompts]
-
-
 def test_a_model_sees_the_choices_alone_and_is_asked_once(tmp_path: Path) -> None:
-    author = Author()
+    author = FakeWriter(lambda _: "\n Which bird swims?\nand more", "author")
     for _ in range(2):
         with Replies(tmp_path) as kept:
             found = infer_questions(author, Inferring(), ITEMS, kept)
     assert found == {"author": {"a": "Which bird swims?", "b": "Which bird swims?"}}
-    assert len(author.prompts) == 2
-    assert "- duck\n- wren\n" in author.prompts[0]
-    assert not any(item.stem in prompt for item in ITEMS for prompt in author.prompts)
+    assert (len(author.asked), author.most) == (2, 40)
+    assert "- duck\n- wren\n" in author.asked[0]
+    assert not any(item.stem in prompt for item in ITEMS for prompt in author.asked)
 
 
 def test_only_models_that_are_named_write_and_one_that_cannot_is_refused() -> None:
     with Replies(None) as kept:
-        assert infer_questions(Author(), Inferring(models=("other",)), ITEMS, kept) == {}
+        assert infer_questions(FakeWriter(str), Inferring(models=("other",)), ITEMS, kept) == {}
         assert infer_questions(object(), Inferring(), ITEMS, kept) == {}
         scorer = type("Scorer", (), {"name": "s"})()
         with refuses("engine-cannot-generate"):

@@ -119,9 +119,6 @@ def test_an_advice_has_the_direction_of_the_set_and_the_words_of_a_cue() -> None
     assert not found("mend_whole", {"evidence": None})
 
 
-COMMA = {"has a comma": 9}
-
-
 @pytest.mark.parametrize(("cues", "names", "n", "says"), cases("report", "other_cues"))
 def test_advice_on_other_cues_names_what_lint_finds_or_goes(
     cues: dict[str, float], names: dict[str, dict[str, int]], n: int, says: list[str]

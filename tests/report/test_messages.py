@@ -92,17 +92,10 @@ def test_positions_are_counted_in_words_from_the_first() -> None:
 
 
 LONG = ("it asks a server for the address", "a page", "a port", "a saved cookie")
-SURE = ("it often works", "it always works", "it never works", "it must work")
-SHARED = (
-    "three lines with five parts", "four lines with five parts", "three lines with nine parts", "two odd ends",
-)  # fmt: skip
 
 
 def item(choices: Sequence[str], key: int = 0) -> Item:
     return Item("i", "What is it?", tuple(choices), key % len(choices))
-
-
-FORMED = ("the heart.", "the liver", "the lungs", "the kidneys")
 
 
 @pytest.mark.parametrize(("code", "choices", "says"), cases("report", "cue_sentences"))

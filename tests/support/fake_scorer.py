@@ -27,6 +27,23 @@ class FakeScorer:
         return {"engine": "fake", "sha256": sha256(self.name.encode()).hexdigest()}
 
 
+class FakeWriter:
+    """A model that writes a function of each prompt, and keeps what it was asked, and the most tokens that it may write."""
+
+    def __init__(self, reply: Callable[[str], str], name: str = "fake") -> None:
+        self.name, self.reply, self.asked, self.most = name, reply, list[str](), 0
+
+    def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
+        self.asked, self.most = [*self.asked, *prompts], max_tokens
+        return [self.reply(prompt) for prompt in prompts]
+
+
+def scripted(*replies: str) -> FakeWriter:
+    """A model that writes these in order, whatever is asked."""
+    left = iter(replies)
+    return FakeWriter(lambda _: next(left), "scripted")
+
+
 def opens(patch: pytest.MonkeyPatch, made: Callable[[str], Any], where: Any = model_steps) -> None:
     """Every model that a run, or another module, asks is there, and is the scorer that is made of its name."""
 

@@ -4,14 +4,13 @@
 output folder, config) without using the code under test, so that a mistake there cannot hide here.
 """
 
-import base64
 import hashlib
-import hmac
 import json
 import random
 from pathlib import Path
 from typing import Any
 
+from robustify.base.key_file import Key
 from tests.support.cases import shape
 
 ADAPTER = "mock-restricted"
@@ -107,8 +106,7 @@ def accept(folder: Path, name: str = ADAPTER) -> None:
 
 def key_text(secret: bytes) -> str:
     """A key file's line, as `robustify key new` writes it."""
-    name = hmac.new(secret, b"robustify/v1/key-id", hashlib.sha256).digest()[:8].hex()
-    return f"rbk1:{name}:{base64.urlsafe_b64encode(secret).decode().rstrip('=')}\n"
+    return Key.of(secret).as_text()
 
 
 def key_file(folder: Path, secret: bytes = SECRET) -> Path:

@@ -20,6 +20,7 @@ from robustify.models.model_settings import OpenAIModel
 from robustify.pipeline.config import parse
 from tests.support.cases import coded
 from tests.support.openai_stub import Stub, Toy, model, scored, stub
+from tests.support.server_cases import Cut
 
 KINDS: dict[str, dict[str, Any]] = {
     "echo": {},
@@ -163,14 +164,7 @@ def test_all_dead_is_an_error_and_one_dead_at_the_start_is_not(two: list[Stub], 
         scored(two[0], tmp_path, MANY, base_urls=[server.url for server in two], retries=0)
 
 
-class Cut(Toy):
-    """A model that reads the last 60 tokens."""
-
-    def encode(self, text: str) -> list[int]:
-        return super().encode(text)[-60:]
-
-
-LONG = [Request("many words of a passage " * 20 + request.context, request.continuation) for request in MANY]
+LONG = [Request("many words of a passage " * 40 + request.context, request.continuation) for request in MANY]
 
 
 @pytest.mark.parametrize(

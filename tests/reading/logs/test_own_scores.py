@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from robustify.items.item import Item
-from robustify.reading.logs import Log, LogOptions, gather, read_log
+from robustify.reading.logs import LogOptions, gather, read_log
 from robustify.reading.logs.stated_scores import scored_right
+from tests.reading.logs.test_lm_eval import log_of
 from tests.support.cases import codes
 from tests.support.fake_logs import (
     boxes,
@@ -27,10 +28,6 @@ FORMS: list[tuple[Any, Any]] = [
     ([1.0], [0.0]), ({"accuracy": 1}, {"accuracy": 0}),
 ]  # fmt: skip
 """Right and wrong, in the forms of several harnesses."""
-
-
-def log_of(path: Path, rows: list[dict[str, object]], **wanted: object) -> Log:
-    return read_log(jsonl(path, rows), LogOptions(**wanted))
 
 
 def uneven(n: int = 12) -> list[Item]:
