@@ -145,15 +145,21 @@ class Page:
             return f"Not measured: `results/{absent}` does not exist.\n"
 
     def sh(self, command: str, keep: str = "") -> str:
-        """Run a command in the page's folder and return the command with its output; `keep` selects lines by a pattern."""
+        """Run a command in the page's folder and return the command with its output. `keep` selects lines by a pattern, and
+        `...` stands for those between, before, and after them."""
         program, *arguments = command.split()
         done = subprocess.run(
             [sys.executable, *(["-m", "robustify"] if program == "robustify" else []), *arguments],
             cwd=self.folder(), capture_output=True, text=True, env=self._environment(),
         )  # fmt: skip
         said = (done.stdout + done.stderr).rstrip("\n").splitlines()
-        shown = [line.rstrip() for line in said if re.search(keep, line)]
-        return "\n".join([f"$ {command}", *shown])
+        shown = [f"$ {command}"]
+        for line in said:
+            if re.search(keep, line):
+                shown.append(line.rstrip())
+            elif shown[-1] != "...":
+                shown.append("...")
+        return "\n".join(shown)
 
     def script(self, name: str) -> str:
         """Copy a file of docs/blocks into the page's folder and return its text."""

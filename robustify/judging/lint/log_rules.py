@@ -44,7 +44,7 @@ LOG_RULES: dict[str, LogRule] = {
                     of_rows(reply_rules.next_question_scored)),
     "L011": LogRule("unread", "many replies of a model name no option", _READ,
                     reply_rules.many_unread),
-    "L012": LogRule("unread-long", "long replies are unread more often", "raise the limit of tokens",
+    "L012": LogRule("unread-long", "long replies are unreadable more often", "raise the limit of tokens",
                     reply_rules.unread_by_length),
     "L013": LogRule("shuffled-pointer", "options were shuffled, but one refers to others", "do not shuffle such items",
                     prompt_rules.shuffled_pointer),
