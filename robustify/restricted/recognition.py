@@ -18,6 +18,7 @@ from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
+from robustify.restricted.packed_files import layers
 from robustify.restricted.terms import accepted, copied_sets
 
 FEW, LEXICON_SHARE = 5, 0.05
@@ -151,16 +152,19 @@ def _file_signs(file: Path, manifests: Sequence[Manifest]) -> Iterator[Sign]:
     columns = {name.encode() for manifest in manifests for name in manifest.columns}
     pins = [(file.sha256, manifest.id) for manifest in manifests for file in manifest.data.files]
     pins += [(pin.sha256, row.id) for row in accepted() if row.items for pin in row.files.values()]
-    digest, token_digests, columns_found, tail = hashlib.sha256(), set[str](), set[bytes](), b""
-    with file.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-            # Tokens across the end of a block are found with the next block.
-            raw, tail = tail + block, block[-_OVERLAP:]
-            tokens = {token.lower() for token in _TOKEN.findall(raw)} if canaries else set()
-            token_digests |= {hashlib.sha256(token).hexdigest() for token in tokens}
-            columns_found |= {name for name in columns - columns_found if name in raw}
-    for name in sorted({name for pin, name in pins if pin == digest.hexdigest()}):
+    digests, token_digests, columns_found = set[str](), set[str](), set[bytes]()
+    with file.open("rb") as opened:
+        for blocks in layers(opened, _BLOCK):
+            digest, tail = hashlib.sha256(), b""
+            for block in blocks:
+                digest.update(block)
+                # Tokens across the end of a block are found with the next block.
+                raw, tail = tail + block, block[-_OVERLAP:]
+                tokens = {token.lower() for token in _TOKEN.findall(raw)} if canaries else set()
+                token_digests |= {hashlib.sha256(token).hexdigest() for token in tokens}
+                columns_found |= {name for name in columns - columns_found if name in raw}
+            digests.add(digest.hexdigest())
+    for name in sorted({name for pin, name in pins if pin in digests}):
         yield Sign("S1", f"a file is registered as part of {name}")
     for manifest in manifests:
         if manifest.columns and {name.encode() for name in manifest.columns} <= columns_found:

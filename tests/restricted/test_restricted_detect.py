@@ -1,10 +1,17 @@
 """A sensitive file that calls itself public is recognised by its content; harmless ones are not held up."""
 
+import bz2
+import gzip
 import hashlib
+import io
 import json
+import lzma
 import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -151,6 +158,55 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
     vouch(file, hashlib.sha256(file.read_bytes()).hexdigest())
     with refused(4, code="registered-file"):
         loaded()
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "zip": lambda raw: zipped({"folder/a.txt": b"nothing", "folder/quiz.jsonl": raw}),
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "tar": lambda raw: taped(raw, "w"),
+    "tar.gz": lambda raw: taped(raw, "w:gz"),
+    "zip in zip": lambda raw: zipped({"inner.zip": zipped({"quiz.jsonl": raw})}),
+    "gzip in zip": lambda raw: zipped({"quiz.jsonl.gz": gzip.compress(raw)}),
+}
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, raw in members.items():
+            archive.writestr(name, raw)
+    return out.getvalue()
+
+
+def taped(raw: bytes, mode: Literal["w", "w:gz"]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as tape:
+        about = tarfile.TarInfo("folder/quiz.jsonl")
+        about.size = len(raw)
+        tape.addfile(about, io.BytesIO(raw))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_a_registered_file_is_found_in_an_archive(mock: Path, kind: str) -> None:
+    packed = mock / "data.bin"
+    packed.write_bytes(PACKERS[kind](items_of(mock).read_bytes()))
+    with refused(4, code="registered-file"):
+        GUARD.require_unrestricted("lm-eval:boxes", [], [packed])
+    packed.write_bytes(PACKERS[kind](items_of(mock).read_bytes() + b"\n"))
+    GUARD.require_unrestricted("lm-eval:boxes", [], [packed])
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_a_damaged_archive_is_searched_as_far_as_it_can_be_read(mock: Path, kind: str) -> None:
+    whole, packed = PACKERS[kind](rows_as_json(harmless(40)).encode()), mock / "data.bin"
+    for n in {*range(0, len(whole), max(1, len(whole) // 50))}:
+        packed.write_bytes(whole[:n])
+        GUARD.require_unrestricted("lm-eval:boxes", [], [packed])
+        packed.write_bytes(whole[:n] + b"\xff\x00" + whole[n + 2 :])
+        GUARD.require_unrestricted("lm-eval:boxes", [], [packed])
 
 
 def test_the_shipped_benign_sets_are_not_held_up() -> None:
