@@ -137,7 +137,7 @@ NAMING = together(
 reading = together(
     option(
         "--map PART=COLUMN...",
-        "Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage (repeatable).",
+        "Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage, group (repeatable).",
         into="source_options", to="fields", read=mapped,
     ),
     option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="source_options"),

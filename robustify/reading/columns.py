@@ -30,7 +30,7 @@ _NOTE = re.compile(
 """Note of a template behind the name of a column, such as ` - max 75 characters`. No other note is one of the name, because
 an `Answer (model)` is not the answer."""
 _LONGEST_MARK, _FEWEST_MARKS = 4, 3
-_OF_AN_ITEM = frozenset(("stem", "choices", "key", "right", "wrong", "id", "topic", "passage"))
+_OF_AN_ITEM = frozenset(("stem", "choices", "key", "right", "wrong", "id", "topic", "passage", "group"))
 """Parts of an item that a column may hold."""
 
 

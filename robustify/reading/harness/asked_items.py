@@ -105,9 +105,11 @@ def _notes(items: Sequence[_Asked]) -> Iterator[Notice]:
 
 
 def _about(doc: object, mapped: Collection[object]) -> dict[str, object]:
-    """Return fields of a document beside the item's text: ID, topic, passage, and fields that the user mapped."""
+    """Return fields of a document beside the item's text: ID, topic, passage, group, and fields that the user mapped."""
     fields = as_object(doc)
-    usual = [name for part in ("id", "topic", "passage") for name in usual_names(fields, NAMES[part])]
+    usual = [
+        name for part in ("id", "topic", "passage", "group") for name in usual_names(fields, NAMES[part])
+    ]
     return {name: value for name, value in fields.items() if name in usual or name in mapped}
 
 

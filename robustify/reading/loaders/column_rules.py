@@ -47,26 +47,30 @@ from robustify.reading.columns import (
     usual_names,
 )
 from robustify.reading.loaders.loaded import FieldMap
-from robustify.reading.loaders.rows import Cells, SourceTable, cell_or_none
+from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, cell_or_none
 
 _SAMPLE = 10_000
 """Number of records, from the first, in which the columns are decided."""
 _ROWS_LOOKED_AT = 1000
 """Number of rows in which empty columns are looked for, spread over the sample."""
-_OPTIONAL = ("id", "topic", "passage")
+_OPTIONAL = ("id", "topic", "passage", "group")
 PARTS = ("stem", "choices", "key", *_OPTIONAL)
 """Parts of an item that a column may hold."""
+_MOST_IN_GROUP = 20
+"""Largest mean size of groups in a column that nobody mapped. Larger ones are probably topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
     """Column names of a table's sample, the most common first, and the number of rows with a value in each.
 
-    `example` is a row with the most common names."""
+    `example` is a row with the most common names. `group_sizes` are the mean sizes of the groups in columns that may name
+    them."""
 
     names: tuple[str, ...]
     filled: Mapping[str, int]
     example: Cells
+    group_sizes: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def collect(cls, table: SourceTable) -> "Columns":
@@ -80,7 +84,17 @@ class Columns:
         pairs = ((name, cell) for row in some for name, cell in row.cells.items() if cell is not None)
         filled = Counter(name for name, cell in pairs if not isinstance(cell, str) or cell.strip())
         names = dict.fromkeys([*usual, *(name for shape in shapes for name in shape)])
-        return cls(tuple(names), filled, examples[usual])
+        return cls(tuple(names), filled, examples[usual], _group_sizes(rows, [*names]))
+
+
+def _group_sizes(rows: Sequence[SourceRow], names: Sequence[str]) -> dict[str, float]:
+    """Return the mean sizes of the groups in columns that may name them, infinite if a cell is no label."""
+    sizes = dict[str, float]()
+    for name in usual_names(names, NAMES["group"]):
+        cells = [cell for row in islice(rows, _SAMPLE) if (cell := row.cells.get(name)) not in (None, "")]
+        labels = all(isinstance(cell, str | int | float) for cell in cells)
+        sizes[name] = len(cells) / max(1, len(set(cells))) if labels else float("inf")
+    return sizes
 
 
 @dataclass(slots=True)
@@ -171,6 +185,11 @@ def _passages(schema: Schema) -> Sequence[Value]:
     return [] if is_prompt else passages
 
 
+def _groups(schema: Schema) -> Sequence[Value]:
+    sizes = schema.columns.group_sizes
+    return [name for name in _first_by_name("group")(schema) if sizes[str(name)] <= _MOST_IN_GROUP]
+
+
 RIGHT_AND_WRONG = "right and wrong"
 _MOST_OPEN = "most rows have no options"
 RULES: tuple[PartRule[Schema], ...] = (
@@ -203,15 +222,18 @@ RULES: tuple[PartRule[Schema], ...] = (
         "the first column with a usual name for a passage, unless it is a prompt",
         _passages,
     ),
+    PartRule(
+        "group", "usual name", "the first column with a usual name, and few items in each group", _groups
+    ),
 )
-"""In order. Only the key, the ID, the topic, and the passage may be missing, and options may mark the key themselves."""
+"""In order. The options and the question must not be missing, and options may mark the key themselves."""
 
 
 def decide_columns(fields: FieldMap, columns: Columns) -> tuple[FieldMap, tuple[PartDecision, ...]]:
     """Find the parts that a field map lacks by the rules. Return the whole map, and the decisions.
 
-    An ID, topic, or passage that `fields` sets to null stays out. The key is None if no rule finds it. Raise `ColumnError`,
-    which names the part, if another part is missing or several columns could be the part."""
+    An optional part that `fields` sets to null stays out. The key is None if no rule finds it. Raise `ColumnError`, which
+    names the part, if another part is missing or several columns could be the part."""
     schema = Schema(columns, fields)
     for part in dict.fromkeys(rule.part for rule in RULES):
         value = getattr(fields, part)

@@ -270,7 +270,15 @@ def _unread_notes(
     if columns is None:
         return
     fields = facts.fields
-    parts = (fields.stem, fields.key, fields.id, fields.topic, fields.passage, *several(fields.choices))
+    parts = (
+        fields.stem,
+        fields.key,
+        fields.id,
+        fields.topic,
+        fields.passage,
+        fields.group,
+        *several(fields.choices),
+    )
     taken = {LOGGED_TARGET, *_COMPOSED, *(str(part).split(".")[0] for part in parts)}
     names = [name for name in columns.names if name not in taken]
     full = columns.filled.get(fields.key or "", 0)

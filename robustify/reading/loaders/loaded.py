@@ -34,8 +34,9 @@ class FieldMap(Settings):
 
     `choices` is one field with a list, or a list of fields with one choice each. A dot selects a member of an object
     (`question.stem`). A leading `=` gives all items these choices (`=yes,no,maybe`) or this stem. `passage` is a text that
-    several stems share, and it is placed before the stem. An ID, topic, or passage set to null is left out. A dump contains
-    only the names that were set, so that it can be read back."""
+    several stems share, and it is placed before the stem. Items with the same `group` belong together, as translations do.
+    An ID, topic, passage, or group set to null is left out. A dump contains only the names that were set, so that it can
+    be read back."""
 
     id: str | None = None
     stem: str | None = None
@@ -44,6 +45,7 @@ class FieldMap(Settings):
     key_is: KeyKind = "auto"
     topic: str | None = None
     passage: str | None = None
+    group: str | None = None
 
     @model_serializer(mode="wrap")
     def _as_given(self, dumped: SerializerFunctionWrapHandler) -> dict[str, object]:

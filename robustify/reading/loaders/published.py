@@ -93,6 +93,7 @@ def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:
             id=rows.cell_label(cells, fields.id),
             topic=rows.cell_label(cells, fields.topic),
             passage=passage,
+            group=rows.cell_label(cells, fields.group),
             question_at=question_at,
             marked=right,
             cut=options.cut,

@@ -19,7 +19,7 @@ from robustify.reading.logs import log
 
 _IN_ORDER = ("model", "id", "view", "key", "k", "scores", "correct", "stem", "topic")
 """Parts, in the order in which they take columns. The options come before them, and the picks after them."""
-PARTS = (*_IN_ORDER, "choices", "pick", "first", "key_is", "passage")
+PARTS = (*_IN_ORDER, "choices", "pick", "first", "key_is", "passage", "group")
 CALLED = {"item": "id"}
 """Other names of parts, by which the docs call their columns."""
 _OF_A_MODEL = "*_picked,*_pick,*_predicted,*_prediction,*_pred"
