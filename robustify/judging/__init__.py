@@ -4,7 +4,7 @@ A judgement is a pure function of answers and rules, and needs no model. What wa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,7 +48,5 @@ def judge(
     # The audit takes the most memory, so it comes before what the other parts keep.
     audit = residual(ctx) if ctx.screen.was_done else None
     ctx.screen.ranker.forget_answers()
-    numbers = run_numbers(ctx, audit)
-    summary = with_state(numbers.summary, rules, ctx.screen.voters)
-    verdicts, excluded = ctx.screen.verdicts, ctx.cloze_excluded
-    return Judgement(verdicts, excluded, summary, numbers.evidence, numbers.looks, numbers.analysed)
+    judgement = run_numbers(ctx, audit)
+    return replace(judgement, summary=with_state(judgement.summary, rules, ctx.screen.voters))

@@ -15,11 +15,9 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best
 from robustify.judging.audit.auditor import AuditRate, FreshProbe, all_answered
-from robustify.judging.context import LONGEST, Context, Parts, Rules
+from robustify.judging.context import LONGEST, Context, Parts
 from robustify.judging.readers.reader_rows import NAME as PROBE
 from robustify.judging.readers.reader_rows import VIEW as PROBE_VIEW
-from robustify.judging.response_data import ResponseData
-from robustify.judging.screen.item_screen import ItemScreen
 from robustify.judging.screen.votes import first_picks
 from robustify.judging.screening import heuristic_gap, rule_scores
 from robustify.judging.stats.intervals import effective_size, rate
@@ -59,13 +57,9 @@ class Disclosed:
 
 
 @dataclass(frozen=True, eq=False)
-class MeasureInput:
-    """Input of all measures: the responses, their screen and parts, and each model's credits and free responses."""
+class MeasureInput(Context):
+    """Input of all measures: the context, and each model's credits and free responses."""
 
-    responses: ResponseData
-    screen: ItemScreen
-    parts: Parts
-    rules: Rules
     models: "Mapping[str, ScoredModel]"
     free: "Mapping[str, FreeGraded]"
 
@@ -73,7 +67,7 @@ class MeasureInput:
     def from_context(cls, ctx: Context) -> "MeasureInput":
         """Score every model that answered a view or gave free responses."""
         responses, grades = ctx.responses, ctx.responses.facts.free
-        given = cls(responses, ctx.screen, ctx.parts, ctx.rules, {}, {})
+        given = cls(**vars(ctx), models={}, free={})
         if not responses.models and grades is None:
             return given
         from robustify.judging.accuracy import score_models

@@ -1,36 +1,18 @@
 """Numbers of a run: every part of its summary except its state, and the numbers by item that the run writes."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
+from robustify.judging import Judgement
 from robustify.judging.context import Context
-from robustify.judging.evidence import ItemEvidence, cue_counts, inference, item_evidence
+from robustify.judging.evidence import cue_counts, inference, item_evidence
 from robustify.judging.measures import MeasureInput, measures
 from robustify.judging.screening import benchmark, other_rules, screen, split_sizes
 from robustify.judging.summary.model_parts import Permutation
 from robustify.judging.summary.result import Contamination, Residual, Summary
 from robustify.judging.summary.screen_parts import Topics
 
-if TYPE_CHECKING:
-    from robustify.judging.audit.item_analysis import AnalysedItems
-    from robustify.judging.looks.estimate import Estimate
 
-
-@dataclass(frozen=True, eq=False)
-class RunNumbers:
-    """Summary (without guardrails and state) and numbers by item: evidence, looks of each model, and item analysis (which
-    needs five models)."""
-
-    summary: Summary
-    evidence: ItemEvidence | None
-    looks: "Mapping[str, Estimate]"
-    analysed: "AnalysedItems | None"
-
-
-def run_numbers(ctx: Context, audit: Residual | None) -> RunNumbers:
-    """Compute the numbers of a run. Results without answers or texts are null. What a run may lack, such as models, is
-    imported if the run has it."""
+def run_numbers(ctx: Context, audit: Residual | None) -> Judgement:
+    """Return the judgement of a run, whose summary has no guardrails and no state yet. Results without answers or texts are
+    null. What a run may lack, such as models, is imported if the run has it."""
     responses, parts, was_screened = ctx.responses, ctx.parts, ctx.screen.was_done
     given, evidence = MeasureInput.from_context(ctx), item_evidence(responses, ctx.screen)
     summary = Summary(
@@ -50,11 +32,11 @@ def run_numbers(ctx: Context, audit: Residual | None) -> RunNumbers:
         contamination=_contamination(ctx),
     )
     if not given.models:
-        return RunNumbers(summary, evidence, {}, None)
+        return Judgement(ctx.screen.verdicts, ctx.cloze_excluded, summary, evidence)
     from robustify.judging.model_numbers import with_model_numbers
 
-    summary, analysed = with_model_numbers(summary, ctx, given)
-    return RunNumbers(summary, evidence, given.looks, analysed)
+    summary, analysed = with_model_numbers(summary, given)
+    return Judgement(ctx.screen.verdicts, ctx.cloze_excluded, summary, evidence, given.looks, analysed)
 
 
 def _topics(ctx: Context) -> Topics:

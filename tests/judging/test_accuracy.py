@@ -49,7 +49,7 @@ def format_gap(won: Credits, where: Parts) -> Any:
     """The paired difference between the full question and the cloze, None if it is not measured."""
     (measure,) = (one for one in MEASURES if one.name == "format_gap")
     model = ScoredModel("m", Answers.of([]), item_index(Answers.of([]), []), "full", won)
-    given: Any = MeasureInput(None, None, where, None, {"m": model}, {})
+    given: Any = MeasureInput(None, None, where, None, {}, {"m": model}, {})
     found = measure.computed(given).get("m")
     return None if found is None else found.tree()["all"]
 
