@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 _BINARY = {".parquet", ".eval", ".zip", ".arrow", ".xlsx"}
 _LOOKED_AT = 1 << 16
-_OF_LOGS = ("doc_id", "resps", "model_response", "sample_id", "origin_prompt", "item_content", "samples")
-"""Members that logs of harnesses have."""
+_OF_LOGS = (
+    "doc_id", "resps", "model_response", "sample_id", "origin_prompt", "item_content", "samples", "request_states",
+    "reviewed", "testidx", "expected output", "filtered_predictions", "full_prompt",
+)  # fmt: skip
+"""Members that logs of harnesses have, in lowercase."""
 _BLIND = ("choices_only:", "choices_only_text:")
 """Views that may precede the name of a log which is meant to be without questions."""
 

@@ -17,7 +17,19 @@ from robustify.reading.logs.gathered import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, join_few
 from robustify.reading.logs.pick_tables import mapping
 
-_IN_FOLDERS = (("samples_*.jsonl", "details_*.parquet", "*.eval"), ("*.json",), ("*.jsonl",), ("*.csv",))
+_IN_FOLDERS = (
+    (
+        "*samples_*.jsonl",
+        "*_samples.jsonl",
+        "details_*.parquet",
+        "*.eval",
+        "reviews/*/*.jsonl",
+        "scenario_state.json",
+    ),
+    ("*.json",),
+    ("*.jsonl",),
+    ("*.csv",),
+)
 """Names of logs in a folder, the most telling first. Those of one line are read together."""
 _BESIDE = "results*.json"
 """Name of a file that is read with the logs beside it."""
@@ -96,7 +108,7 @@ def is_log(path: Path) -> bool:
 
 
 def logs_in(log: LogPath) -> list[LogPath]:
-    """Return the logs in a folder, as lm-eval, Inspect, or lighteval writes them, or a single log itself."""
+    """Return the logs in a folder, as their tools name them, or a single log itself."""
     files = _files_in(log)
     for patterns in _IN_FOLDERS:
         if some := [

@@ -6,6 +6,7 @@ To add a format, add an entry to `FORMATS`.
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from os.path import commonprefix
 
 from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
@@ -104,11 +105,15 @@ def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 
 def _opencompass(file: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a prediction of OpenCompass. Perplexities are not read, because they are means over a whole prompt."""
+    """Read a prediction of OpenCompass. Perplexities are not read, because they are means over a whole prompt. The prompts
+    that they are about differ only in the answer at the end."""
+    prompts = [
+        _last(as_object(cell).get("prompt")) for name, cell in cells.items() if name.startswith("label: ")
+    ]
     yield Archived(
         model=file.path.resolve().parent.name,
         sample=str(cells["id"]),
-        prompt=_last(cells.get("origin_prompt")),
+        prompt=_last(cells.get("origin_prompt")) or commonprefix(prompts),  # noqa: RUF071 (texts, not paths)
         reply=_first(cells.get("prediction")),
         keys=_texts_of(cells.get("gold")),
     )
@@ -246,20 +251,29 @@ _EQUALS = frozenset({"equals", "contains", "icontains", "starts-with", "contains
 
 
 def _promptfoo(_: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a result of promptfoo. The key is what a test expects, or a variable with a usual name of keys."""
+    """Read a result of promptfoo. The key is what a test expects, or a variable with a usual name of keys. Raise
+    `ItemError` if there is neither."""
     asserted = as_object(cells.get("testCase")).get("assert")
     expected = [
         value
         for test in map(as_object, asserted if isinstance(asserted, list) else ())
         if test.get("type") in _EQUALS and "{{" not in (value := _first(test.get("value")))
     ]
-    provider = as_object(cells.get("provider"))
+    named = as_object(cells.get("vars"))
+    expected = expected or [*_texts_of(_usual_text(named, "key") or named.get("expected"))]
+    if not expected:
+        raise ItemError(
+            "no test expects a text (`equals` or `contains`), and no variable is named `answer` or `expected`. Add such a "
+            "variable to the tests.",
+            code="no-key",
+        )
+    provider, output = as_object(cells.get("provider")), as_object(cells.get("response")).get("output")
     yield Archived(
         model=str(provider.get("label") or provider.get("id")),
         sample=str(cells.get("testIdx")),
         prompt=_promptfoo_prompt(cells),
-        reply=_first(as_object(cells.get("response")).get("output")),
-        keys=tuple(expected) or _texts_of(_usual_text(as_object(cells.get("vars")), "key") or None),
+        reply=json.dumps(output) if isinstance(output, dict) else _first(output),
+        keys=tuple(expected),
         right=cells.get("success") is True,
         is_copy=bool(cells.get("promptIdx") or cells.get("repeatIndex")),
     )

@@ -168,6 +168,12 @@ FOREIGN = (
         "Use --map id=native_id --map key=label --map model==NAME --map scores=model_output.",
     ),
     Foreign(
+        "OpenAI (batch output)",
+        frozenset({"custom_id", "response"}),
+        "It has no keys. Use --data ITEMS --map id=custom_id --map model=response.body.model "
+        "--map pick=response.body.choices.",
+    ),
+    Foreign(
         "FastChat (judgments)",
         frozenset({"question_id", "model", "judge", "judgment"}),
         "It has marks for free texts, but no options. To grade such texts, see `robustify free`.",
@@ -297,6 +303,17 @@ def _number_of(cell: object) -> object:
     return next((members[name] for name in ("sum_logits", "logprob", "score") if name in members), cell)
 
 
+def _reply_of(cell: object) -> object:
+    """Return the text of a chat message or of the first choice of a server's response, and any other cell unchanged."""
+    match cell:
+        case [dict() as first, *_] | {"message": dict() as first}:
+            return _reply_of(first)
+        case {"content": str() as text} | {"text": str() as text}:
+            return text
+        case _:
+            return cell
+
+
 def pick_cells(row: rows.SourceRow, columns: PickColumns) -> list[PickCells]:
     """Return one pick for each model of a row."""
     choices = () if columns.choices is None else read_choices(row.cells, columns.choices).texts
@@ -313,7 +330,7 @@ def pick_cells(row: rows.SourceRow, columns: PickColumns) -> list[PickCells]:
             model,
             choices,
             {part: cell(part, c.replace("*", model or "*")) for part, c in columns.parts.items()}
-            | {"pick": cell("pick", pick)},
+            | {"pick": _reply_of(cell("pick", pick))},
         )
         for model, pick in columns.picks.items()
     ]

@@ -18,9 +18,10 @@ from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_obj
 from robustify.reading.logs.log import ItemsOfLog, LoggedItem
 from robustify.reading.logs.prompts import Prompt, plain_context
 from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
+from robustify.reading.marks.reply_parts import answer_words
 
 _SAMPLED = 200
-_LAST_QUESTION = re.compile(r"(?:^|\n)Question:[ \t]*")
+_LAST_QUESTION = re.compile(rf"(?:^|\n)(?:{answer_words()['question']})[:：][ \t]*", re.IGNORECASE)
 _LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
 _BULLET = re.compile(r"^[ \t]*[-*•–][ \t]+(?=[(\[]?\w{1,2}[)\].:])", re.MULTILINE)
 _BEFORE_TEXT = re.compile(r"[\W_]*\s")

@@ -6,15 +6,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from robustify.pipeline.linted_logs import may_be_log
 from robustify.reading.logs import (
     READERS,
     Gathered,
     Log,
     LogFile,
     LogOptions,
+    LogPath,
     LogReader,
     ShownBefore,
     gather,
+    logs_in,
     read_log,
 )
 from robustify.reading.logs.log import LoggedItem, LogReply, path_name
@@ -136,3 +139,22 @@ def test_each_reader_reads_its_own_logs_and_the_last_one_any_table(tmp_path: Pat
     assert {kind: read_log(path, LogOptions()).kind for kind, path in logs.items()} == {
         kind: kind for kind in logs
     }
+    assert [kind for kind, path in logs.items() if not may_be_log(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("telling", "others"),
+    [
+        ("reviews/m/boxes.jsonl", ["reports/m/boxes.json", "predictions/m/boxes.jsonl"]),
+        ("m/20260301_100000_samples_boxes.jsonl", ["m/20260301_100000_results.json"]),
+        ("run/scenario_state.json", ["run/stats.json", "run/per_instance_stats.json"]),
+        ("boxes/1_samples.jsonl", ["boxes/1.json"]),
+    ],
+)
+def test_the_logs_in_a_folder_are_told_by_their_names(
+    tmp_path: Path, telling: str, others: list[str]
+) -> None:
+    for name in (telling, *others):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    assert [log.path for log in logs_in(LogPath(tmp_path))] == [tmp_path / telling]
