@@ -106,7 +106,8 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """Refusal by the gate, or of a set that lacks terms, data, a key, or a private folder, or whose text would leave."""
+    """Refusal by the gate, or of a restricted set, because its terms, data, secret key, or private folder is missing, or
+    its text would leave the machine."""
 
     exit_code = 4
 
