@@ -18,7 +18,7 @@ from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import Votes, averaged, first_block, first_template, models_asked
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled, unit_index
 from robustify.judging.stats.tests import (
     LEVEL,
     Difference,
@@ -253,8 +253,7 @@ def calibration(
     )
     bag = unit
     if clusters(n, unit) > _MOST_BAGS:
-        each = np.arange(n) if unit is None else np.unique(unit, return_inverse=True)[1]
-        bag = each % _MOST_BAGS
+        bag = unit_index(n, unit) % _MOST_BAGS
     means, drawn = columns.mean(axis=0), resampled(columns, bag, DRAWS, seed)
     noise = np.abs(drawn[:, :BINS] - means[:BINS]).sum(axis=1)
     # Clustered items are resampled by cluster, and the bootstrap noise replaces that of a calibrated model.
@@ -287,7 +286,7 @@ def brier(probabilities: Floats, key: Ints) -> Floats:
 
 def _scaled(logits: Floats, key: Ints, groups: Ints | None, seed: int) -> Floats:
     """Convert the logits of each random half to probabilities, at a temperature fitted to the other half (n, K)."""
-    units = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    units = unit_index(len(key), groups)
     in_first = np.random.default_rng(seed).permutation(int(units.max()) + 1)[units] % 2 == 0
     out = logits
     for half in (in_first, ~in_first):

@@ -11,7 +11,15 @@ from scipy.special import gammaln, ndtr
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints, numbered
 from robustify.judging.accuracy import Credits
 from robustify.judging.context import UNNAMED, Parts
-from robustify.judging.stats.intervals import NORMAL, Interval, clusters, effective_size, rate, wilson
+from robustify.judging.stats.intervals import (
+    NORMAL,
+    Interval,
+    clusters,
+    effective_size,
+    rate,
+    unit_index,
+    wilson,
+)
 from robustify.judging.stats.tests import benjamini_hochberg
 from robustify.judging.summary.model_parts import RandomRemoval
 from robustify.judging.summary.quantity import Quantity
@@ -34,9 +42,9 @@ class Removal:
     def from_kept(cls, kept: Bools, groups: Ints | None = None, strata: Ints | None = None) -> "Removal":
         """Build the random removal for the kept items (n,). A group belongs to the stratum (n,) of its first item."""
         n = len(kept)
-        kinds, group = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
-        size = np.bincount(group, minlength=len(kinds))
-        stratum = np.zeros(len(kinds), dtype=np.int64)
+        group = unit_index(n, groups)
+        size = np.bincount(group)
+        stratum = np.zeros(len(size), dtype=np.int64)
         stratum[group[::-1]] = np.zeros(n, dtype=np.int64) if strata is None else strata[::-1]
         size_class = np.log2(np.maximum(size, 1)).astype(np.int64)
         return cls(group, size, np.bincount(group, weights=kept) / size, stratum * 64 + size_class)

@@ -8,7 +8,6 @@ import json
 import lzma
 import shutil
 import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +25,7 @@ from robustify.restricted.access import require_inside
 from robustify.restricted.adapters import Manifest
 from robustify.restricted.recognition import recognised, require_ordinary
 from robustify.wings import GUARD, wings
+from tests.gate.corpus import zipped
 from tests.restricted.conftest import authorised, edit, items_of, manifest_of
 from tests.restricted.world import rows_as_json
 from tests.support.cases import contents
@@ -170,14 +170,6 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "zip in zip": lambda raw: zipped({"inner.zip": zipped({"quiz.jsonl": raw})}),
     "gzip in zip": lambda raw: zipped({"quiz.jsonl.gz": gzip.compress(raw)}),
 }
-
-
-def zipped(members: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, raw in members.items():
-            archive.writestr(name, raw)
-    return out.getvalue()
 
 
 def taped(raw: bytes, mode: Literal["w", "w:gz"]) -> bytes:

@@ -25,7 +25,7 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.panel import Panel
 from robustify.judging.looks.preference import FEWEST_WRONG, Slope, blind_slopes, wrong_groups, wrong_slope
 from robustify.judging.looks.read_options import UNREAD, PickRows, ReadOptions
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, group_sums
+from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, group_sums, unit_index
 from robustify.judging.stats.tests import Difference
 from robustify.judging.summary.model_parts import Looks, LooksSource, LooksSourceName, LooksState
 from robustify.judging.summary.quantity import Quantity, Reason
@@ -259,7 +259,7 @@ def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) 
     items. NaN does not count. `groups` (n,) are independent. Unreadable answers are left out."""
     is_paired = ~np.isnan(values) & ~np.isnan(other)
     differences, n = (values - other)[is_paired], int(is_paired.sum())
-    group = np.arange(n) if groups is None else np.unique(groups[is_paired], return_inverse=True)[1]
+    group = unit_index(n, None if groups is None else groups[is_paired])
     n_groups = len(np.unique(group))
     if n_groups < FEWEST_CLUSTERS:
         return Difference(float(differences.mean()) if n else None, n, None)

@@ -7,7 +7,7 @@ import numpy as np
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.items.scoring import best, credit
 from robustify.judging.baselines.conditional_logit import centred, log_probabilities
-from robustify.judging.stats.intervals import group_sums
+from robustify.judging.stats.intervals import group_sums, unit_index
 
 CLIP = 3.0
 """Largest standardized logit, so that single options do not decide a fit."""
@@ -82,8 +82,8 @@ class ReadOptions:
         scored = mask & np.isfinite(np.where(mask, logits, 0.0)).all(axis=1, keepdims=True)
         z = centred(np.where(scored, logits, 0.0), mask)
         spread = float(z[scored].std()) if scored.any() else 0.0
-        group = np.arange(len(key)) if groups is None else np.unique(groups, return_inverse=True)[1]
-        return cls(np.clip(z / (spread or 1.0), -CLIP, CLIP), mask, key.astype(np.int64), np.asarray(group))
+        group = unit_index(len(key), groups)
+        return cls(np.clip(z / (spread or 1.0), -CLIP, CLIP), mask, key.astype(np.int64), group)
 
     def __len__(self) -> int:
         return len(self.key)

@@ -17,6 +17,7 @@ from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.ranking import OptionScores, Ranker
 from robustify.judging.screen.votes import first_block
+from robustify.judging.stats.intervals import unit_index
 from robustify.judging.summary.quantity import Reason
 
 MOST_REDRAWN = 5_000
@@ -54,7 +55,7 @@ def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float,
     if responses.items is None:
         raise ValueError("looks need the texts of options, which this run lacks")
     content, groups = content_hashes(responses.items), responses.groups
-    group = np.arange(len(content)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    group = unit_index(len(content), groups)
     first_content = np.full(int(group.max(initial=-1)) + 1, np.inf)
     np.minimum.at(first_content, group, content)
     sampled = np.sort(np.lexsort((content, first_content[group]))[:MOST_REDRAWN])

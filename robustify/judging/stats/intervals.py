@@ -191,6 +191,11 @@ def clusters(n: int, groups: Ints | None = None) -> int:
     return n if groups is None else len(np.unique(groups))
 
 
+def unit_index(n: int, groups: Ints | None = None) -> Ints:
+    """Return the index of each item's unit, from 0: its group, or itself if the items have no `groups` (n,)."""
+    return np.arange(n) if groups is None else np.asarray(np.unique(groups, return_inverse=True)[1])
+
+
 def group_sums(values: Floats, groups: Ints | None) -> Floats:
     """Sum the values of each group, or return them unchanged if `groups` is None (g,)."""
     if groups is None:
