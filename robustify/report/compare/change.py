@@ -91,10 +91,13 @@ class Change(Part):
     def noise(self) -> str:
         """Whether the difference is more than noise, in words."""
         if self.one_cut:
-            return "not tested: all verdicts of a run share one cut"
+            return "not tested, because one cutoff decides all verdicts of a run"
         if self.changed is None:
             return "the same on every item" if self.same and self.first.n else "too few to tell"
-        return "changed" if self.changed else "within noise"
+        if self.changed:
+            return "changed"
+        outside = self.difference.ci is not None and not self.difference.ci[0] <= 0 <= self.difference.ci[1]
+        return "within noise, because many numbers were tested" if outside else "within noise"
 
     def untested(self) -> "Change":
         """Return the change without interval and test, for a number that depends on one cutoff."""

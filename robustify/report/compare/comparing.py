@@ -149,6 +149,17 @@ class RunPair:
         """Sentences on how the edits changed a reader's accuracy and the flagged items, and on what no run can see."""
         return [f"{sentence}." for code in ("reader", "mended", "unseen") if (sentence := self.says(code))]
 
+    @property
+    def told(self) -> list[Change]:
+        """Changes for a terminal: those that differ, except the reader's if a sentence on the edits gives it."""
+        given = self.reader if self.edited else None
+        return [c for c in self.changes if c.difference.value and c is not given]
+
+    @property
+    def n_equal(self) -> int:
+        """Number of changes in which both runs have the same value."""
+        return sum(not change.difference.value for change in self.changes)
+
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
         named: Tree = {
@@ -227,12 +238,13 @@ class RunPair:
             return
         change = paired_change(measure.name, models, x, y, self.first.groups)
         yield change
-        if change.same:
+        was = np.array([item.was == "kept" for item in self.items])
+        now = np.array([item.now == "kept" for item in self.items])
+        if change.same and not np.array_equal(was, now):
             # The answers are equal, so only the kept items can differ.
             yield from self._unpaired(measure, models, ("kept",))
         else:
-            kept = np.array([item.was == item.now == "kept" for item in self.items])
-            x, y = (np.where(kept, values, np.nan) for values in (x, y))
+            x, y = (np.where(was & now, values, np.nan) for values in (x, y))
             change = paired_change(measure.name, models, x, y, self.first.groups)
             yield change.model_copy(update={"part": "kept"})
 
