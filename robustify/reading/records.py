@@ -18,7 +18,15 @@ from typing import Any, Literal
 
 from robustify.base.errors import DataError, Notice, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
-from robustify.reading.columns import choice_columns, known_name, without_notes
+from robustify.base.texts import UNSEEN
+from robustify.reading.columns import (
+    NAMES,
+    WRONG_PREFIXES,
+    choice_columns,
+    known_name,
+    usual_names,
+    without_notes,
+)
 from robustify.reading.loaders import rows
 
 _Record = tuple[int, list[str]]
@@ -163,8 +171,11 @@ def _named_cells(records: Iterable[_Record], names: Sequence[str]) -> rows.Membe
 
 
 def _header_words(cells: Sequence[str]) -> int:
-    names = {cell.strip(' "\r') for cell in cells}
+    names = {cell.strip(f' "\r{UNSEEN}') for cell in cells}
     named = all(not name or rows.name_like(without_notes(name)) for name in names)
+    # One name may be longer, if others are those of a question and of options.
+    options = choice_columns(names) or choice_columns(names, WRONG_PREFIXES)
+    named = named or bool(usual_names(names, NAMES["stem"]) and options)
     return sum(map(known_name, names)) if named else 0
 
 
@@ -179,7 +190,7 @@ def _with_names(
 ) -> tuple[list[str], Callable[[], Iterator[_Record]]]:
     """Return the header and a function that reads the records below it. Columns that have neither a name nor a value, cells
     beyond the header, and what `mend` adds for spreadsheets are left out. Other nameless columns are numbered."""
-    header, width = [cell.strip() for cell in first], len(first)
+    header, width = [cell.strip().strip(UNSEEN) for cell in first], len(first)
     empty = {i for i, name in enumerate(header) if not name}
     for _, cells in islice(records, 1, None) if empty else ():
         cells = _trimmed(cells, width)
@@ -301,8 +312,11 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
                 f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}", code="no-such-sheet"
             )
         title = sheet or next(iter(sheets))
-        below = enumerate(sheets[title].iter_rows(), start=1)
-        records = [(number, [_sheet_text(cell) for cell in row]) for number, row in below]
+        records = _sheet_records(sheets[title])
+        if sheet is None and not _has_header(records):
+            # The first sheet may be a page of instructions.
+            every = ((other, _sheet_records(sheets[other])) for other in sheets)
+            title, records = next((pair for pair in every if _has_header(pair[1])), (title, records))
     except (UsageError, DataError):
         raise
     except Exception as error:
@@ -320,6 +334,17 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
     titles = f"{counted(above, 'row')} above the header, with a single filled cell, not read"
     notes = [*[others] * (len(sheets) > 1), *[Notice(titles, code="titles-not-read")] * (above > 0)]
     return replace(table, notes=(*table.notes, *notes))
+
+
+def _sheet_records(sheet: Any) -> list[_Record]:
+    return [
+        (number, [_sheet_text(cell) for cell in row]) for number, row in enumerate(sheet.iter_rows(), start=1)
+    ]
+
+
+def _has_header(records: Sequence[_Record]) -> bool:
+    filled = [cells for _, cells in records if any(cells)]
+    return any(_header_words(cells) > 1 for cells in filled[:_MOST_ABOVE])
 
 
 def _titles_above(name: str, records: Sequence[_Record]) -> int:

@@ -316,7 +316,8 @@ def _key_text(raw: RawItem) -> str:
     if isinstance(key, float) and math.isfinite(key):
         return repr(key)
     if not isinstance(key, str):
-        raise ItemError(f"the key is {json_kind(key)}; expected {expected}", code="key-type")
+        member = ". Name its member, as in `--map key=NAME.NAME`" if isinstance(key, Mapping) else ""
+        raise ItemError(f"the key is {json_kind(key)}; expected {expected}{member}", code="key-type")
     if not (text := require_text(key, "key").strip()):
         raise ItemError(f"the key is empty; expected {expected}", code="empty-key")
     return text

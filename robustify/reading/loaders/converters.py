@@ -6,10 +6,11 @@ answers).
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, cast
 
 from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.columns import LOGGED_TARGET, NAMES, choice_columns, labelled_series, usual_names
@@ -100,6 +101,37 @@ def _crossed_cells(cells: Cells) -> Sequence[Cells]:
     ]
 
 
+def _inner_item(cells: Cells) -> Cells | None:
+    """Return the only item in an object of a row that is no item itself, with the row's other fields."""
+    inner = [name for name, cell in cells.items() if is_item(as_object(cell))]
+    if len(inner) != 1 or is_item(cells) or usual_names(inner, NAMES["stem"]):
+        return None
+    item = as_object(cells[inner[0]])
+    if cells.keys() & item.keys() or not isinstance(item[usual_names(item, NAMES["stem"])[0]], str):
+        return None
+    others = {name: cell for name, cell in cells.items() if name != inner[0]}
+    return {**others, **item}
+
+
+def _is_instance(cells: Cells) -> bool:
+    """Return whether a row is an instance of HELM: a text, and references with tags."""
+    references = cells.get("references")
+    return (
+        "input" in cells
+        and isinstance(references, list)
+        and "tags" in as_object(next(iter(references), None))
+    )
+
+
+def _instance_cells(cells: Cells) -> Sequence[Cells] | Notice:
+    references = [as_object(reference) for reference in cast(list[object], cells["references"])]
+    right = [i for i, reference in enumerate(references) if "correct" in reference.get("tags", ())]
+    if len(right) != 1:
+        return right_count_error(len(right)).reason
+    options = [as_object(reference.get("output")).get("text") for reference in references]
+    return [{"id": cells.get("id"), "question": cells["input"], "options": options, "answer_index": right[0]}]
+
+
 def _viewed_cells(cells: Cells) -> Sequence[Cells] | Notice:
     """Return the cells nested inside a row of the Hub's dataset viewer."""
     if cells.get("truncated_cells"):
@@ -170,9 +202,19 @@ def _mark_series(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _marked_options(cells: Cells) -> list[int]:
-    """Return the positions of the options that columns of 0 and 1 mark, or nothing if they have other values."""
-    marks = [truth(cells[name]) for name in _mark_columns(cells)]
-    return [i for i, mark in enumerate(marks) if mark] if all(mark in (True, False) for mark in marks) else []
+    """Return the positions of the options that columns of marks or points name, or nothing if they have other values."""
+    values = [cells[name] for name in _mark_columns(cells)]
+    marks = [truth(value) for value in values]
+    if not all(mark in (True, False) for mark in marks):
+        marks = [_has_points(value) for value in values]
+    return [i for i, mark in enumerate(marks) if mark] if None not in marks else []
+
+
+def _has_points(value: object) -> bool | None:
+    """Return whether an option earns points, such as Moodle's 100, or None if the value is no number."""
+    with suppress(TypeError, ValueError):
+        return float(str(value)) > 0
+    return None
 
 
 def _marked_cells(cells: Cells) -> Sequence[Cells] | Notice:
@@ -239,6 +281,12 @@ CONVERTERS = (
     ),
     Converter(
         "two contexts with two targets (EWoK)", lambda cells: {*_CROSSED} <= cells.keys(), _crossed_cells
+    ),
+    Converter("instances of HELM", _is_instance, _instance_cells),
+    Converter(
+        "an item inside an object",
+        lambda cells: _inner_item(cells) is not None,
+        lambda cells: [_inner_item(cells) or cells],
     ),
     Converter(
         "questions inside rows",

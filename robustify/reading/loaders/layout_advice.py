@@ -27,6 +27,7 @@ from robustify.reading.loaders.layouts import (
     possible_flags,
     raw_items,
 )
+from robustify.reading.loaders.listed_options import form_of
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.marks.labelling import cut_at_labels
 
@@ -34,6 +35,8 @@ _FIXED = (("yes", "no"), ("true", "false"), ("yes", "no", "maybe"), ("true", "fa
           ("entailment", "neutral", "contradiction"))  # fmt: skip
 """Options that files without options imply by their keys. These words are safe to show."""
 _KEY_FORMS = ("auto", "index", "number")
+_OF_A_MODEL = re.compile(r"model|pred|student|response|reply|output|generat|guess|gpt|llm", re.IGNORECASE)
+"""Words in names of columns that hold what somebody answered, so that they are not proposed as the key."""
 _AS_CSV = "with the columns question, A, B, C, D, and answer"
 
 
@@ -189,7 +192,10 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
     """Return the field whose text contains labelled options in at least a fifth of the rows, or "" if there is none or its
     name may be item text."""
-    apart = usual_names(columns.names, NAMES["choices"]) or not names_are_safe(table, columns.names)
+    listed = usual_names(columns.names, NAMES["choices"])
+    apart = any(form_of(columns.example.get(name)) for name in listed) or not names_are_safe(
+        table, columns.names
+    )
     looked_at = [] if apart else table.rows[:ROWS_LOOKED_AT]
     for name in columns.names:
         if looked_at and 5 * sum(_has_options(row.cells, name) for row in looked_at) >= len(looked_at):
@@ -214,6 +220,7 @@ def _proposed_key(
     example, candidates = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
     inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]
     columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
+    columns = [column for column in columns if not _OF_A_MODEL.search(column)]
     for column in possible_flags(example, choices) or columns:
         for key_is in ("auto", "number") if column not in several(choices) else ():
             fields = mapped.model_copy(update={"key": column, "key_is": key_is})

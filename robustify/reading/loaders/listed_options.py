@@ -57,6 +57,9 @@ def read_choices(
     if value in (None, "", [], {}, ()):
         kind = "empty" if rows.has(cells, choices) else "missing"
         raise ItemError(f"{what} is {kind}: {NO_OPTIONS}", code="no-options")
+    if isinstance(value, list):
+        # Lists of a Parquet file may be filled up with nulls.
+        value = value[: max((i for i, text in enumerate(value, start=1) if text is not None), default=0)]
     mark = None if key is None or rows.has(cells, key) else key
     rule = form_of(value)
     if rule is None:
@@ -248,7 +251,25 @@ class FormRule:
     accepts: tuple[str, ...] = ()
 
 
+def _pairs(value: object) -> Mapping[str, Any]:
+    """Return the options by label of a list of pairs, or of objects with one member each, or nothing for another value."""
+    members = value if isinstance(value, list | tuple) else ()
+    pairs = [
+        next(iter(part.items())) if isinstance(part, Mapping) and len(part) == 1 else part for part in members
+    ]
+    if all(isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+        labels = [pair[0].strip(" ().:") for pair in pairs]
+        if len(labels) > 1 and labelling.positions_in_series(labels) is not None:
+            return dict(pairs)
+    return {}
+
+
 FORM_RULES = (
+    FormRule(
+        "a list of labels and options",
+        lambda v: bool(_pairs(v)),
+        lambda v, what, key: _from_object(_pairs(v), what, key),
+    ),
     FormRule("parallel lists of texts and labels or marks", _is_parallel, _from_parallel),
     FormRule(
         "an object from labels to options, or from options to scores",

@@ -91,7 +91,7 @@ def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:
             key_is="index" if marked else fields.key_is,
             labels=options.labels,
             id=rows.cell_label(cells, fields.id),
-            topic=rows.cell_label(cells, fields.topic),
+            topic=_topic(cells, fields.topic),
             passage=passage,
             group=rows.cell_label(cells, fields.group),
             question_at=question_at,
@@ -101,6 +101,14 @@ def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:
         )
 
     return read
+
+
+def _topic(cells: rows.Cells, name: str | None) -> str:
+    """Return a topic like `cell_label`, or the joined topics of a list."""
+    value = rows.cell_or_none(cells, name) if name is not None else None
+    if isinstance(value, list | tuple) and name is not None:
+        return ", ".join(filter(None, (rows.cell_label({name: topic}, name) for topic in value)))
+    return rows.cell_label(cells, name)
 
 
 def joined_stem(passage: str, question: str) -> tuple[str, int]:

@@ -329,13 +329,13 @@ def stem_text(cells: Cells, name: str) -> str:
     if isinstance(value, list):
         users = [turn for turn in map(as_object, value) if turn.get("role") == "user"]
         value = users[-1].get("content") if users else value
-    elif [*as_object(value)] == ["text"]:
+    elif [member for member, cell in as_object(value).items() if cell not in (None, "", [])] == ["text"]:
         value = as_object(value)["text"]
+    elif isinstance(value, Mapping):
+        raise ItemError(f"`{name}` is an object. Name its member: `--map stem={name}.NAME`", code="not-text")
     if as_integer(value) is not None:
-        raise ItemError(
-            f"`{name}` is a number; expected the text of a question. Name another field with `--map stem=NAME`",
-            code="number-as-stem",
-        )
+        text = f"`{name}` is a number; expected the text of a question. Name another field with `--map stem=NAME`"
+        raise ItemError(text, code="number-as-stem")
     return shown_text(value, f"`{name}`")
 
 
