@@ -126,6 +126,7 @@ def test_a_refused_command_is_one_line_with_its_codes(
     robustify, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     monkeypatch.setenv("ROBUSTIFY_RESTRICTED_DATA", "nowhere")
+    Path("empty").mkdir()
     Path("one.csv").write_text("Question,A,B,Answer\nZQX?,x,y,A\n", encoding="utf-8")
     Path("c.yaml").write_text(case.get("config", CONFIG), encoding="utf-8")
     (line,) = refusals(robustify(*case.get("run", ["c.yaml"])), case.get("exit", 2))

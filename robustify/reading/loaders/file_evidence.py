@@ -21,6 +21,8 @@ from robustify.reading.loaders.rows import RawItem
 from robustify.reading.marks import labelling
 from robustify.reading.marks.labelling import begins_without_label, cut_at_labels, only_labels
 
+_FEWEST_ASKED_TWICE, _MOST_BETWEEN = 3, 8
+"""Least number of options in a question, and the number of other characters for each, such as a label and a line end."""
 _MARK = "the mark in the choices"
 ROWS_THAT_AGREE = 3
 """Least number of rows in which a second column can tell how the numbers of the first count."""
@@ -53,7 +55,7 @@ class FileEvidence:
         self._named: dict[str, list[frozenset[int]]] = {f"`{name}`": [] for name in self.candidates}
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
         self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = self.n_inside = 0
-        self.n_several_right = self.n_true_first = 0
+        self.n_several_right = self.n_true_first = self.n_asked_twice = 0
         self.counted_from_1 = False
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
 
@@ -83,6 +85,7 @@ class FileEvidence:
             key = option_columns.own_label(cell, self.fields.choices, raw.labels)
             options.append(self._keys.read(replace(raw, key_is="auto", key=key), inside).places)
         self.cuts[raw.cut] += 1
+        self.n_asked_twice += _contains_options(raw.stem, choices)
         self.n_with_lead += not raw.labels and has_lead(raw)
         self.n_true_first += [*map(option_columns.truth, choices)] == [True, False]
         self.n_several_right += raw.marked is not None and _right_has_separator(choices, raw.marked)
@@ -141,6 +144,12 @@ class FileEvidence:
             n_first = f"in {self.n_true_first:,} of {len(keys):,} rows"
             text = f"{n_first}, true or yes is the first of two options; the key 1 was read as the second"
             yield Notice(text, code="one-may-mean-true")
+        if 2 * self.n_asked_twice > len(keys):
+            text = (
+                f"in {self.n_asked_twice:,} of {len(keys):,} rows, the question contains its options, so models see them "
+                "twice. If there is a field with the question alone, name it with `--map stem=NAME`"
+            )
+            yield Notice(text, code="options-in-question")
         for name in self.beside:
             pairs = zip(keys, self._named[f"`{name}`"], strict=True)
             both = [(answer.index, other) for answer, other in pairs if other and not answer.fault]
@@ -204,6 +213,18 @@ def counts_from_1(evidence: FileEvidence) -> bool:
         evidence.fields = evidence.fields.model_copy(update={"key_is": "number"})
         return True
     return False
+
+
+def _contains_options(stem: str, choices: Sequence[str]) -> bool:
+    """Return whether a question names three or more options, each once, in their order, and little else after the first."""
+    if len(choices) < _FEWEST_ASKED_TWICE or choices[-1] not in stem or choices[0] not in stem:
+        return False
+    start = begin = stem.rfind(choices[0])
+    for choice in choices:
+        if (start := stem.find(choice, start)) < 0 or not choice.strip():
+            return False
+        start += len(choice)
+    return start - begin <= sum(map(len, choices)) + _MOST_BETWEEN * len(choices)
 
 
 def _right_has_separator(choices: Sequence[str], right: int) -> bool:

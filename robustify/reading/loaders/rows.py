@@ -235,8 +235,8 @@ def _remedy(name: str, reason: str) -> str:
     file = shlex.quote(name)
     if reason == NOT_UTF8:
         return (
-            f". Save it as UTF-8. If it may be WINDOWS-1252 (or MACINTOSH), `iconv -f WINDOWS-1252 -t UTF-8 {file} > "
-            f"utf8-{file}` converts it; check accents and apostrophes afterwards."
+            f". Save it as UTF-8. `iconv -f WINDOWS-1252 -t UTF-8 {file} > utf8-{file}` converts Western text. Otherwise, "
+            "replace WINDOWS-1252, for example by MACINTOSH, WINDOWS-1251 (Cyrillic), or GB18030. Check letters afterwards."
         )
     if reason.startswith(RAW_CONTROL):
         bytes_ = r"\001-\037" if "(0x0A" in reason else r"\001-\011\013-\037"
