@@ -265,6 +265,3 @@ def test_the_commands_of_the_page_print_what_stands_there(tmp_path: Path, monkey
 
         assert len(COMMAND.findall(text)) >= 2
         assert COMMAND.sub(printed, text) == text
-    shown = json.loads(re.findall(r"```json\n(.*?)\n```", text)[0])
-    lines = map(json.loads, Path("graded", "free.jsonl").read_text("utf-8").splitlines())
-    assert any(shown.items() <= line.items() for line in lines)
