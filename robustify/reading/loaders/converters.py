@@ -5,6 +5,7 @@ know their source. From the logs of a harness, only the original items are read,
 answers).
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable,
 from robustify.reading.marks.labelling import cut_at_labels, without_tail
 
 _SAMPLE, _SAMPLE_OF_LAYOUT = 20, 200
+_POINTS = re.compile(r"(?:fraction|points?|grade|punkte|puntos)[\W_]*\w{1,2}$", re.IGNORECASE)
+"""Names of columns with the points of an option. Scores may be those of a model."""
 _CROSSED = ("Context1", "Context2", "Target1", "Target2")
 
 
@@ -203,10 +206,10 @@ def _mark_series(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _marked_options(cells: Cells) -> list[int]:
     """Return the positions of the options that columns of marks or points name, or nothing if they have other values."""
-    values = [cells[name] for name in _mark_columns(cells)]
-    marks = [truth(value) for value in values]
+    columns = _mark_columns(cells)
+    marks = [truth(cells[name]) for name in columns]
     if not all(mark in (True, False) for mark in marks):
-        marks = [_has_points(value) for value in values]
+        marks = [_has_points(cells[name]) if _POINTS.match(name) else None for name in columns]
     return [i for i, mark in enumerate(marks) if mark] if None not in marks else []
 
 

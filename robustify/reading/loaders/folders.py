@@ -26,6 +26,14 @@ def files_of(path: Path, split: str | None) -> list[Path]:
     # RACE has a file of JSON for each passage.
     splits = splits or {"": sorted([*path.glob("*.txt"), *path.glob("*.json")])}
     files = _of_split(path, splits, split)
+    inner = {
+        file.parent.name for file in path.glob("*/*") if file.suffix.lower() in (*_TABLES, ".json", ".txt")
+    }
+    if not files and inner:
+        raise UsageError(
+            f"{path} has its files in other folders ({', '.join(sorted(inner))}). Name one of these.",
+            code="files-in-other-folders",
+        )
     if not files:
         raise UsageError(
             f"{path} is a folder without .arrow, .parquet, CSV, or JSON files. Give a file of items.",
