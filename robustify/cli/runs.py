@@ -25,6 +25,7 @@ from robustify.cli.options import (
 from robustify.cli.terminal import print_lines, print_result, say, state_code, watcher
 
 if TYPE_CHECKING:
+    from robustify.pipeline.recomputing import Recomputed
     from robustify.restricted.disclosure.released import Released
     from robustify.runs.run import Run
 
@@ -222,14 +223,17 @@ def print_report(run: "Run", table: bool, form: str) -> int:
 @command()
 @RUN
 @STRICT
-def check(run: "Run", strict: bool) -> int:
+@option("--recompute", "Also judge the answers again, and compare every number and file with the result.")
+def check(run: "Run", strict: bool, recompute: bool) -> int:
     """Check the state of RUN.
 
-    The exit code is 7 if RUN failed, and 3 if one of its files was changed.
+    The exit code is 7 if RUN failed, and 3 if one of its files was changed, or with --recompute, if the answers give
+    another result. The answers themselves are not checked.
 
     \b
-    Example:
+    Examples:
         robustify check results/demo
+        robustify check results/demo --recompute
     """
     from robustify.cli.validated import loaded_words
     from robustify.report.printing import guardrail_label, sentence, state_sentence
@@ -257,8 +261,51 @@ def check(run: "Run", strict: bool) -> int:
             for origin in origins
             if origin.get("revision")
         ]
+    if recompute:
+        result = _recomputed(run)
+        tree["recomputed"] = {
+            "values": result.n_values,
+            "files": result.n_files,
+            "same_versions": result.same_versions,
+        }
+        files = (
+            counted(result.n_files, "file") if result.same_versions else "no file (other versions wrote them)"
+        )
+        lines.append(f"{'as computed':14} {'answers':24} {counted(result.n_values, 'value')} and {files}")
     print_result(tree, lines)
     return state_code(run.state, strict=strict)
+
+
+_MOST_DIFFERENCES = 5
+"""Most differing values and files that are named."""
+
+
+def _recomputed(run: "Run") -> "Recomputed":
+    """Judge a run's answers again. Raise `DataError` if a number or a file is not what they give."""
+    from robustify.base.errors import DataError, Notice
+    from robustify.pipeline.recomputing import recomputed
+
+    result = recomputed(run)
+    code = "not-as-computed"
+    lines = [
+        Notice(
+            f"{run.folder}: summary.json has {value.stored} at {value.path}, but the answers give {value.computed}",
+            code=code,
+        )
+        for value in result.values[:_MOST_DIFFERENCES]
+    ]
+    lines += [
+        Notice(f"{run.folder}: {name} is not what the answers give", code=code)
+        for name in result.files[:_MOST_DIFFERENCES]
+    ]
+    if result.agrees:
+        return result
+    advice = Notice(
+        f"{run.folder}: {counted(len(result.values), 'value')} and {counted(len(result.files), 'file')} differ. "
+        "Quote only what `robustify judge RUN -o NEW` writes.",
+        code=code,
+    )
+    raise DataError(*lines, advice)
 
 
 @command()

@@ -16,10 +16,13 @@ from robustify.items.item import Item, item_row
 from robustify.pipeline import model_steps, steps
 from robustify.pipeline import public as printing
 from robustify.pipeline.config import Config, parse
+from robustify.pipeline.recomputing import recomputed
 from robustify.runs.run import LABELS, MANIFEST, Run, beginning, open_run, run_lock, write_items, write_lines
 from robustify.wings import GUARD, wings
 from tests.support import files
 from tests.support.cases import cases, refuses
+from tests.support.command import invoked
+from tests.support.exported_run import renewed
 from tests.support.fake_logs import jsonl
 from tests.support.fake_scorer import fake_models, finds
 from tests.support.trees import measured
@@ -48,6 +51,33 @@ def public(name: str, folder: Path, **more: object) -> Config:
 
 def audit(config: Config, folder: Path) -> Run:
     return steps.robustify(config, folder, folder / "cache", wings())
+
+
+def test_a_forged_number_or_page_is_not_as_computed(config: Config, tmp_path: Path) -> None:
+    """Digests alone do not show it, because a forger can renew them."""
+    run = audit(config, tmp_path / "out")
+    whole = json.loads(invoked("check", run.folder, "--recompute", "--json").stdout)["recomputed"]
+    assert whole["same_versions"]
+    assert whole["files"] == len(run.manifest["files"]) - 1
+    kept, summary, page = (run.folder / name for name in ("run.json", "summary.json", "report.html"))
+    before = {file: file.read_bytes() for file in (kept, summary, page)}
+    tree = json.loads(before[summary])
+    tree["splits"]["kept"] += 1
+    for file, text in ((summary, json.dumps(tree)), (page, before[page].decode() + "<p>Trust it</p>")):
+        file.write_text(text)
+        forged = renewed(run.folder, file.name)
+        assert not isinstance(invoked("check", forged.folder).exception, DataError)
+        error = invoked("check", forged.folder, "--recompute").exception
+        assert isinstance(error, DataError)
+        assert (error.exit_code, {*error.codes}) == (3, {"not-as-computed"})
+        result = recomputed(forged)
+        assert [value.path for value in result.values] == (["splits.kept"] if file == summary else [])
+        assert result.files == (() if file == summary else (page.name,))
+        for changed, content in before.items():
+            changed.write_bytes(content)
+    manifest = json.loads(before[kept])
+    kept.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "robustify": "0"}}))
+    assert not recomputed(open_run(run.folder, GUARD)).same_versions
 
 
 def test_a_run_holds_the_files_of_the_design_and_their_digests(config: Config, tmp_path: Path) -> None:

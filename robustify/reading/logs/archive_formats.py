@@ -22,16 +22,16 @@ from robustify.reading.marks.picks import runs_on
 @dataclass(frozen=True, slots=True, repr=False)
 class Archived(HoldsText):
     """Reply of a model to a sample. The model is "" if the file names none, and so is a missing reply. `keys` are the right
-    answers, in any form. `right` is true if the file scored the reply as right. `choices` are the options that the file
-    lists apart from the prompt, `stem` is the question apart from it, and `raw` is the reply before an answer was extracted
-    from it, if they are known. A changed or repeated sample `is_copy`."""
+    answers, in any form. `right` says whether the file scored the reply as right, or is None if it does not say. `choices`
+    are the options that the file lists apart from the prompt, `stem` is the question apart from it, and `raw` is the reply
+    before an answer was extracted from it, if they are known. A changed or repeated sample `is_copy`."""
 
     model: str
     sample: str
     prompt: str
     reply: str
     keys: tuple[str, ...]
-    right: bool = False
+    right: bool | None = None
     choices: tuple[str, ...] = ()
     stem: str = ""
     topic: str = ""
@@ -63,6 +63,12 @@ def _texts_of(value: object) -> tuple[str, ...]:
             return tuple(text for member in value for text in _texts_of(member))
         case _:
             return ()
+
+
+def _any(scores: Iterable[bool | None]) -> bool | None:
+    """Return whether any score says right, or None if none says anything."""
+    stated = [right for right in scores if right is not None]
+    return any(stated) if stated else None
 
 
 def _first(value: object) -> str:
@@ -97,7 +103,7 @@ def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[Archived]:
         # What was extracted from a reply that runs on may be the answer to another question.
         reply=raw if runs_on(raw, _texts_of(question.get("choices"))) else _first(final[-1:]) or raw,
         keys=_texts_of(question.get("reference")),
-        right=as_object(cells.get("evaluation")).get("is_correct") is True,
+        right=scored_right(as_object(cells.get("evaluation")).get("is_correct")),
         choices=_texts_of(question.get("choices")),
         topic=str(cells.get("evaluation_name")),
         raw=raw,
@@ -139,7 +145,7 @@ def _openeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
             prompt=_last(adaptation.get("request_input") or adaptation.get("input_content")),
             reply=_first(response.get("response_content")),
             keys=_texts_of(tagged or references),
-            right=any(scores_of_row({str(metric.get("name")): value for metric, value in metrics}).values()),
+            right=_any(scores_of_row({str(metric.get("name")): value for metric, value in metrics}).values()),
             choices=_texts_of(references) if tagged else (),
         )
 
@@ -186,7 +192,7 @@ def _evalscope(file: LogFile, cells: Cells) -> Iterator[Archived]:
         prompt=_last(cells.get("input")),
         reply=_first(score.get("extracted_prediction")) or raw,
         keys=_texts_of(cells.get("target")),
-        right=any(scores_of_row(as_object(score.get("value"))).values()),
+        right=_any(scores_of_row(as_object(score.get("value"))).values()),
         raw=raw,
     )
 
@@ -206,7 +212,7 @@ def _reviewed(_: LogFile, cells: Cells) -> Iterator[Archived]:
         stem=_usual_text(sample, "stem"),
         reply=_first(review.get("pred")) or raw,
         keys=_texts_of(review.get("gold")),
-        right=any(map(scored_right, as_object(review.get("result")).values())),
+        right=_any(map(scored_right, as_object(review.get("result")).values())),
         choices=_texts_of(listed),
         topic=str(cells.get("subset_name") or ""),
         raw=raw,
@@ -243,7 +249,7 @@ def _openai_evals(_: LogFile, cells: Cells) -> Iterator[Archived]:
         prompt=_last(sampling.get("prompt") or match.get("prompt")),
         reply=_first(match.get("sampled") or sampling.get("sampled") or match.get("picked")),
         keys=_texts_of(match.get("expected")),
-        right=match.get("correct") is True,
+        right=scored_right(match.get("correct")),
     )
 
 
@@ -274,7 +280,7 @@ def _promptfoo(_: LogFile, cells: Cells) -> Iterator[Archived]:
         prompt=_promptfoo_prompt(cells),
         reply=json.dumps(output) if isinstance(output, dict) else _first(output),
         keys=tuple(expected),
-        right=cells.get("success") is True,
+        right=scored_right(cells.get("success")),
         is_copy=bool(cells.get("promptIdx") or cells.get("repeatIndex")),
     )
 
@@ -296,7 +302,7 @@ def _deepeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
         prompt=str(cells.get("Input")),
         reply=str(cells.get("Prediction")),
         keys=_texts_of(cells.get("Expected Output")),
-        right=scored_right(cells.get("Correct")) is True,
+        right=scored_right(cells.get("Correct")),
         topic=str(cells.get("Task") or ""),
     )
 
@@ -313,7 +319,7 @@ def _wandb(_: LogFile, cells: Cells) -> Iterator[Archived]:
         prompt=str(cells.get("data")),
         reply=pick,
         keys=(key,),
-        right=any(scores_of_row({"acc": cells.get("acc"), "exact_match": cells.get("exact_match")}).values()),
+        right=_any(scores_of_row({name: cells.get(name) for name in ("acc", "exact_match")}).values()),
         choices=tuple(line.partition(". ")[2].strip() for line in lines),
     )
 

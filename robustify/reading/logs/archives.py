@@ -7,7 +7,7 @@ model saw, unless the file lists other options apart from the prompt, as for a c
 from dataclasses import replace
 from functools import partial
 
-from robustify.base.errors import ItemError, Notice
+from robustify.base.errors import ItemError, Notice, UsageError
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import SourceTable, rows_or_faults
@@ -36,6 +36,12 @@ def _read(format_: Format, file: LogFile, options: LogOptions, shown: ShownBefor
         ((row, row.cells) for row in format_.rows(file)), lambda _, cells: list(format_.replies(file, cells))
     )
     every = [(row, archived) for row, replies in read for archived in replies]
+    models = {archived.model for _, archived in every}
+    if options.model is not None and len(models) > 1:
+        raise UsageError(
+            f"{file.path.name}: the file has answers of {len(models)} models, and names them. Remove {options.model}=.",
+            code="models-named-twice",
+        )
     copies = sum(archived.is_copy for _, archived in every)
     every = [(row, archived) for row, archived in every if not archived.is_copy]
     once = {(r.model, r.topic, r.sample, r.prompt, r.reply): (row, r) for row, r in reversed(every)}
@@ -58,7 +64,7 @@ def _read(format_: Format, file: LogFile, options: LogOptions, shown: ShownBefor
         notes=(
             *_left_out(len(every) - len(once), copies),
             *notes,
-            *[_UNNAMED] * (options.model is None and not all(archived.model for _, archived in every)),
+            *[_UNNAMED] * (options.model is None and "" in models),
             *dict.fromkeys(note for log in logs for note in log.notes),
         ),
         exchanges={place: exchange for log in logs for place, exchange in log.exchanges.items()},
@@ -99,7 +105,7 @@ def _as_lm_eval(archived: Archived, with_topic: bool) -> dict[str, object]:
         "arguments": [[archived.prompt, {}]],
         "resps": [[archived.raw or archived.reply]],
         "filtered_resps": [archived.reply],
-        "exact_match": archived.right or None,
+        "exact_match": archived.right,
     }
 
 

@@ -43,6 +43,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     presentation = decide_presentation(path.name, KIND, prompts, options, from_prompts=True)
     texts = _completions(samples) if options.linting else {}
     exchanges: dict[tuple[int, log.Name], Exchange] = {}
+    stricter = list[int]()
     make = partial(log.LogReply, model=model, view=presentation.view, template=presentation.template)
 
     def reply(row: SourceRow, item: log.LoggedItem) -> log.LogReply:
@@ -56,6 +57,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         plain = scorer == "choice" or score.get("answer") in targets
         right = stated_scores.scored_right(score.get("value"))
         contradicts = stated_scores.pick_contradicts(right, item, answer["pick"], plain=plain)
+        stricter.extend([row.line] * stated_scores.is_stricter(right, item, answer["pick"]))
         if options.linting:
             exchanges[row.line, model] = _exchange(row.cells, score, texts, right, contradicts)
         elif contradicts:
@@ -67,7 +69,12 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         return make(row.line, item=item, **answer)
 
     read, wrong = rows_or_faults(asked_rows, reply)
-    notes += [*reply_notes, *_epoch_notes(len(table.rows) - len(inner.rows)), *presentation.notes]
+    notes += [
+        *reply_notes,
+        *stated_scores.stricter_notes(len(stricter)),
+        *_epoch_notes(len(table.rows) - len(inner.rows)),
+        *presentation.notes,
+    ]
     notes += same_question_notes([] if prompts or options.view else items.values())
     return log.Log(
         file=path.name,

@@ -221,6 +221,12 @@ def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
                 f"{profile.file} is a file of {foreign.tool}, which is not read. {foreign.mend}",
                 code="unsupported-file",
             )
+    if "pick" in lacking and not decided.mapped and _only_numbers(profile):
+        raise DataError(
+            f"{profile.file} has only aggregated results; expected the answers to each item. Use the file in which the "
+            "tool logged them.",
+            code="results-without-answers",
+        )
     if "pick" in lacking:
         maps = " ".join(f"--map {part}=NAME" for part in lacking)
         raise DataError(
@@ -235,6 +241,13 @@ def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
         f"{part}==VALUE for a constant value"
         + (", or pass the items with their keys (--data ITEMS)" if part == "key" else ""),
         code="no-key-column" if part == "key" else "no-model-column",
+    )
+
+
+def _only_numbers(profile: Profile) -> bool:
+    """Return whether a table is one row of numbers."""
+    return len(profile.sample) == 1 and all(
+        isinstance(cell, int | float) for cell in profile.sample[0].values()
     )
 
 

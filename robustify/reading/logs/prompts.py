@@ -68,8 +68,10 @@ def parts_shown(prompt: Prompt) -> ShownParts:
     passage, question = item.stem[: item.question_at].strip(), item.stem[item.question_at :]
     before = folded(context)
     listed = cut_at_labels(context)
+    # A task may put a short line in other words, such as "because" for "What is the cause?".
+    longest = max(question.split("\n"), key=len)
     return ShownParts(
-        _contains(seen, question),
+        _contains(seen, question) or _contains(seen, longest),
         _contains(seen, passage) if passage else None,
         sum(folded(choice) in before for choice in item.choices),
         listed.labels if listed else (),

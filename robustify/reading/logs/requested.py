@@ -20,7 +20,7 @@ from robustify.reading.logs.prompts import Prompt, plain_context
 from robustify.reading.marks.labelling import cut_at_labels, only_labels, without_tail
 from robustify.reading.marks.reply_parts import answer_words
 
-_SAMPLED = 200
+_SAMPLED, _FEW_WORDS = 200, 3
 _LAST_QUESTION = re.compile(rf"(?:^|\n)(?:{answer_words()['question']})[:：][ \t]*", re.IGNORECASE)
 _LEAD_IN = re.compile(r"\n[ \t]*\S+(?:[ \t]+\S+){0,2}[ \t]*[:：][ \t]*$")
 _BULLET = re.compile(r"^[ \t]*[-*•–][ \t]+(?=[(\[]?\w{1,2}[)\].:])", re.MULTILINE)
@@ -311,20 +311,36 @@ def _with_shown_question(table: SourceTable) -> SourceTable:
     if 2 * n <= min(len(docs), _SAMPLED):
         return table
     rows = (
-        replace(
-            row, cells={**row.cells, "doc": {**doc, "question": doc[column]}} if column in doc else row.cells
-        )
+        replace(row, cells={**row.cells, "doc": {**doc, "question": _shown_question(doc, column, row.cells)}})
+        if column in doc
+        else row
         for row, doc in zip(table.rows, docs, strict=True)
     )
     return replace(table, rows=tuple(rows))
 
 
-def _shown_column(doc: Cells, cells: Cells) -> str | None:
-    """Return the column of a doc whose text of several words is the last in the prompt before the options."""
+def _shown_question(doc: Cells, column: str, cells: Cells) -> object:
+    """Return the column of a doc or, if the prompt asks more after its text, that, too. A passage needs no repetition."""
+    text, before_options = doc[column], _before_options(cells)
+    if not isinstance(text, str) or text.strip() not in before_options:
+        return text
+    asked = last_question(before_options.rpartition(text.strip())[2])
+    if len(asked.split()) <= _FEW_WORDS:
+        return text
+    return asked if usual_names([column], NAMES["passage"]) else f"{text}\n{asked}"
+
+
+def _before_options(cells: Cells) -> str:
+    """Return the context of a row before its options."""
     pairs = _pairs(cells)
     context = plain_context(pairs[0][0]) if pairs else ""
     listed = cut_at_labels(context)
-    before_options = listed.before if listed else context
+    return listed.before if listed else context
+
+
+def _shown_column(doc: Cells, cells: Cells) -> str | None:
+    """Return the column of a doc whose text of several words is the last in the prompt before the options."""
+    before_options = _before_options(cells)
     places = {
         name: before_options.rfind(text) + len(text)
         for name, value in doc.items()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from robustify.base.errors import UsageError
 from robustify.pipeline.linted_logs import may_be_log
 from robustify.reading.logs import (
     READERS,
@@ -158,3 +159,16 @@ def test_the_logs_in_a_folder_are_told_by_their_names(
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}")
     assert [log.path for log in logs_in(LogPath(tmp_path))] == [tmp_path / telling]
+
+
+def test_a_file_with_several_models_takes_no_other_name(tmp_path: Path) -> None:
+    (archive,) = openeval(tmp_path, boxes(), REPLIES)
+    with pytest.raises(UsageError) as raised:
+        read_log(archive, LogOptions(model="gamma"))
+    assert raised.value.code == "models-named-twice"
+
+
+def test_right_replies_that_a_file_scores_as_wrong_are_counted(tmp_path: Path) -> None:
+    # The first reply of beta names the key in other words than a letter.
+    logs, _ = read(ARCHIVES["promptfoo"](tmp_path, boxes(), REPLIES))
+    assert [codes(log.notes).count("stricter-scores") for log in logs] == [0, 1]

@@ -1,0 +1,82 @@
+"""Whether a run says what its answers give: they are judged again, and every number and file is compared."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isclose
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from robustify.pipeline.steps import rejudge
+from robustify.runs.run import Run
+
+Leaf = str | float | bool | None
+SUMMARY = "summary.json"
+_CLOSE = 1e-6
+"""Largest relative difference of two numbers that another processor or library may cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherValue:
+    """Value of `summary.json` at a dotted `path`, and the value that the answers give."""
+
+    path: str
+    stored: Leaf
+    computed: Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """Result of judging a run's answers again. Files other than `summary.json` are compared byte by byte, but only if
+    `same_versions` of robustify and the libraries wrote them, because others may use other words."""
+
+    n_values: int
+    n_files: int
+    values: tuple[OtherValue, ...]
+    files: tuple[str, ...]
+    same_versions: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every compared number and file is what the answers give."""
+        return not self.values and not self.files
+
+
+def recomputed(run: Run) -> Recomputed:
+    """Judge the answers of a run again by its own rules, in a temporary folder. Raise as `rejudge`."""
+    with TemporaryDirectory(prefix="robustify-") as place:
+        again = rejudge(run, {}, Path(place) / run.folder.resolve().name)
+        stored, computed = (dict(_leaves(one.summary.tree())) for one in (run, again))
+        first, second = run.manifest, again.manifest
+    for leaves in (stored, computed):
+        leaves.pop(
+            "signature", None
+        )  # names the version; among equal versions, summary.json is compared as a file
+    values = (
+        OtherValue(path, stored.get(path, "none"), computed.get(path, "none"))
+        for path in {**stored, **computed}
+    )
+    same = first.get("versions") == second.get("versions")
+    names = sorted({*first["files"], *second["files"]} - {SUMMARY}) if same else []
+    files = tuple(name for name in names if first["files"].get(name) != second["files"].get(name))
+    return Recomputed(
+        len(stored), len(names), tuple(v for v in values if not _alike(v.stored, v.computed)), files, same
+    )
+
+
+def _leaves(tree: object, path: str = "") -> Iterator[tuple[str, Leaf]]:
+    """Yield the values of JSON with their dotted paths."""
+    match tree:
+        case Mapping():
+            for name, part in tree.items():
+                yield from _leaves(part, f"{path}.{name}" if path else str(name))
+        case list() | tuple():
+            for place, part in enumerate(tree):
+                yield from _leaves(part, f"{path}.{place}")
+        case str() | float() | int() | None:
+            yield path, tree
+
+
+def _alike(x: Leaf, y: Leaf) -> bool:
+    if isinstance(x, (int, float)) and isinstance(y, (int, float)):
+        return isclose(x, y, rel_tol=_CLOSE, abs_tol=_CLOSE)
+    return x == y
