@@ -23,7 +23,7 @@ from robustify.runs.run import open_run
 from robustify.wings import GUARD
 from tests.attack.reconstruction import KEPT, Facts, Known, another, exact_facts, facts, settled, together
 from tests.support import restricted_run, restricted_set
-from tests.support.refusals import refused
+from tests.support.cases import refuses
 from tests.support.released import released
 from tests.support.restricted_run import Inside
 
@@ -195,7 +195,7 @@ def test_three_releases_leave_every_item_open_because_the_record_refuses_two(
     assert reconstructed(found, whole) == [7, 50]
     publish(open_run(whole.folder / "out" / "run", GUARD), tmp_path / "whole")
     for lab in found[1:]:
-        with refused(4, "by fewer than 10"):
+        with refuses("few-items-differ"):
             publish(open_run(lab.folder / "out" / "run", GUARD), tmp_path / lab.folder.name)
         assert not (tmp_path / lab.folder.name).exists()
     assert reconstructed([whole], whole) == []

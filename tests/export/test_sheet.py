@@ -21,7 +21,6 @@ from tests.export.test_export_run import labelled
 from tests.support.cases import cases, refuses
 from tests.support.command import invoked
 from tests.support.exported_run import made_run, made_up
-from tests.support.refusals import refused
 
 KEYS = {"name", "group", "of", "asks", "provide", "facts", "released", "private"}
 GROUPS = (
@@ -83,7 +82,7 @@ def test_what_only_people_know_is_said_or_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("content", "says"), cases("export", "sheet_names"))
 def test_an_unknown_name_is_refused_with_the_closest_one(tmp_path: Path, content: str, says: str) -> None:
     (tmp_path / "sheet.yaml").write_text(content)
-    with refused(2, says):
+    with pytest.raises(UsageError, match=says):
         read_answers(tmp_path / "sheet.yaml")
 
 
@@ -97,7 +96,7 @@ def test_answers_are_texts_and_blank_ones_are_none(tmp_path: Path) -> None:
 def test_no_item_of_a_restricted_set_is_taken_as_an_example(tmp_path: Path) -> None:
     (tmp_path / "sheet.yaml").write_text("example: Which lamp is lit first?\n")
     assert set(read_answers(tmp_path / "sheet.yaml")) == {"example"}
-    with refused(4, "Remove example"):
+    with refuses("restricted-field", says="Remove example"):
         read_answers(tmp_path / "sheet.yaml", lambda _text: [])
 
 

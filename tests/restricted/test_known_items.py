@@ -21,10 +21,9 @@ from robustify.restricted import terms
 from robustify.restricted.item_marks import SIZE, mark_items, sets_with_ids
 from tests.restricted.conftest import edit, items_of, told
 from tests.restricted.world import rows_as_json
-from tests.support.cases import contents
+from tests.support.cases import CANARY, contents, refuses
 from tests.support.command import invoked
 from tests.support.fake_archives import ARCHIVES
-from tests.support.refusals import CANARY, refused
 from tests.support.restricted_set import ADAPTER, items
 
 N = 40
@@ -338,7 +337,7 @@ COMMANDS = contents("restricted_commands")
 def test_every_command_refuses_a_copy(mock: Path, form: str, command: str) -> None:
     assert accept().return_value == 0
     file, out = neutral(mock, FORMS[form](items(N)[1:])), mock / "elsewhere" / "out"
-    with refused(4, code="known-items"):
+    with refuses("known-items"):
         words = command.replace("FILE", str(file)).replace("OUT", str(out)).split()
         raise invoked(*words).exception or AssertionError("not refused")
     assert [path.name for path in file.parent.iterdir()] == [file.name]
@@ -355,7 +354,7 @@ FROM_PYTHON: dict[str, Callable[[Path, Path], object]] = {
 def test_python_refuses_a_copy(mock: Path, call: Callable[[Path, Path], object]) -> None:
     assert accept().return_value == 0
     file, out = neutral(mock, rows_as_json(items(N)[1:])), mock / "elsewhere" / "out"
-    with refused(4, code="known-items"):
+    with refuses("known-items"):
         call(file, out)
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
@@ -369,7 +368,7 @@ def test_a_public_run_of_before_the_acceptance_is_refused_too(mock: Path) -> Non
     for command in COMMANDS["former_runs"]:
         is_known(invoked(*(named.get(word, word) for word in command.split())))
         assert not again.exists(), command
-    with refused(4, code="known-items"):
+    with refuses("known-items"):
         _ = rb.open(run).verdicts
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from robustify.restricted.confinement import require_private
-from tests.support.cases import contents
-from tests.support.refusals import refused
+from tests.support.cases import contents, refuses
 
 PUBLIC = "folder-not-ignored"
 TABLES = contents("private_folders")
@@ -51,13 +50,13 @@ def made(case: dict[str, Any], folder: Path) -> Path:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_which_folders_are_private(tmp_path: Path, case: dict[str, Any]) -> None:
     place = made(case, tmp_path)
-    with refused(4, code=case["code"]) if case["code"] else nullcontext():
+    with refuses(case["code"]) if case["code"] else nullcontext():
         require_private(place, ("run.json", "kept.jsonl"))
 
 
 def test_the_file_that_will_be_written_is_asked_about(tmp_path: Path) -> None:
     place = made({"ignored": ["run/*", "!*.items"]}, tmp_path)
-    with refused(4, code=PUBLIC):
+    with refuses(PUBLIC):
         require_private(place, ["copy.items"])
     require_private(place, ["copy.txt"])
 
@@ -68,17 +67,17 @@ def test_git_is_asked_without_the_programs_that_a_repository_names_and_not_at_al
     place, mark = made({"ignored": []}, tmp_path), tmp_path / "ran"
     for name in ("core.fsmonitor", "core.hooksPath", "core.pager", "core.sshCommand"):
         subprocess.run(["git", "-C", str(place.parent), "config", name, f"touch {mark};"], check=True)
-    with refused(4, code=PUBLIC):
+    with refuses(PUBLIC):
         require_private(place)
     assert not mark.exists()
     (place.parent / ".gitignore").write_text("run/\n")
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with refused(4, code=PUBLIC):
+    with refuses(PUBLIC):
         require_private(place)
 
 
 def test_somebody_else_s_folder_is_not_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     tmp_path.chmod(0o700)
-    with refused(4, code="folder-of-another-user"):
+    with refuses("folder-of-another-user"):
         require_private(tmp_path)

@@ -23,8 +23,7 @@ from robustify.wings import wings
 from tests.restricted.conftest import authorised, edit, items_of, told
 from tests.restricted.world import rows_as_json
 from tests.support import restricted_set
-from tests.support.cases import contents
-from tests.support.refusals import refused
+from tests.support.cases import contents, refuses
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items
 
 N = 40
@@ -102,14 +101,14 @@ def test_no_model_and_no_data_are_looked_at_before_the_facts(
         monkeypatch.setattr(module, name, lambda *_: pytest.fail("too early"))
     config = configs.with_models(configs.load(mock / "mock.yaml", wings().adapters), ["smollm2-135m"])
     record_of(mock).unlink()
-    with refused(4, code="terms-not-accepted"):
+    with refuses("terms-not-accepted"):
         steps.robustify(config, mock / "out" / "run", mock / "cache", wings())
     assert not (mock / "out" / "run").exists()
 
 
 def test_a_restricted_set_without_an_adapter_is_refused_and_told_what_to_do(mock: Path) -> None:
     (mock / "bare.yaml").write_text(f"name: bare\nsensitivity: restricted\ndata: {items_of(mock)}\n")
-    with refused(4, code="missing-adapter"):
+    with refuses("missing-adapter"):
         authorised(configs.load(mock / "bare.yaml", wings().adapters), mock / "out" / "run")
 
 
@@ -120,7 +119,7 @@ def test_a_config_may_raise_the_label_of_a_public_adapter(mock: Path) -> None:
     leave = ask(mock)
     assert leave is not None
     record_of(mock).unlink()
-    with refused(4, code="terms-not-accepted"):
+    with refuses("terms-not-accepted"):
         ask(mock)
 
 
@@ -129,7 +128,7 @@ def test_a_copy_of_a_shipped_adapter_takes_over_no_acceptance(mock: Path) -> Non
     copy = mock / "repo" / "wmdp-bio"
     shutil.copytree(shipped("adapters") / "wmdp-bio", copy)
     (mock / "repo" / "study.yaml").write_text("adapter: ./wmdp-bio\n")
-    with refused(4, code="shadowed-adapter"):
+    with refuses("shadowed-adapter"):
         authorised(configs.load(mock / "repo" / "study.yaml", wings().adapters), mock / "out" / "run")
     assert find_adapter(str(shipped("adapters") / "wmdp-bio")).manifest.id == "wmdp-bio"
 

@@ -15,9 +15,8 @@ from robustify.restricted.adapters import FILE, all_adapters, find_adapter
 from robustify.restricted.terms import accepted
 from robustify.wings import wings
 from tests.restricted.conftest import edit, items_of, manifest_of
-from tests.support.cases import each_case
+from tests.support.cases import each_case, refuses
 from tests.support.command import invoked
-from tests.support.refusals import refused
 from tests.support.restricted_set import ADAPTER, LICENCE, canaries, items, write_set
 
 N = 40
@@ -60,14 +59,14 @@ def test_a_faulty_manifest_is_refused_with_the_place_and_never_the_value(
     mock: Path, change: dict[str, Any], at: str, code: str
 ) -> None:
     edit(mock, **change)
-    with refused(2, rf"^{ADAPTER}/{FILE}: {re.escape(at)}: (?!.*/etc/x)", code=code):
+    with refuses(code, says=rf"^{ADAPTER}/{FILE}: {re.escape(at)}: (?!.*/etc/x)"):
         find_adapter(ADAPTER)
 
 
 @pytest.mark.parametrize("k", [1, 4])
 def test_a_restricted_set_has_no_cells_below_the_floor(mock: Path, k: int) -> None:
     edit(mock, min_cell=k)
-    with refused(4, code="small-min-cell"):
+    with refuses("small-min-cell"):
         find_adapter(ADAPTER)
 
 
@@ -79,7 +78,7 @@ def test_a_shipped_name_cannot_be_taken(mock: Path) -> None:
     assert find_adapter("wmdp-bio").folder == shipped("adapters") / "wmdp-bio"
     for label in ("public", "restricted"):
         (forged / FILE).write_text(json.dumps({**held, "id": "wmdp-bio", "sensitivity": label}))
-        with refused(4, code="shadowed-adapter"):
+        with refuses("shadowed-adapter"):
             find_adapter(str(forged))
 
 
@@ -89,7 +88,7 @@ def test_a_public_set_of_one_s_own_needs_its_folder(mock: Path, monkeypatch: pyt
     (source,) = configs.load(mock / "open.yaml", wings().adapters).data
     assert Path(source.path) == items_of(mock)
     monkeypatch.delenv("ROBUSTIFY_DATA")
-    with refused(2, r"\$ROBUSTIFY_DATA ", code="unset-data-folder"):
+    with refuses("unset-data-folder", says=r"\$ROBUSTIFY_DATA "):
         configs.load(mock / "open.yaml", wings().adapters)
 
 

@@ -28,10 +28,9 @@ from robustify.wings import GUARD, wings
 from tests.gate.corpus import zipped
 from tests.restricted.conftest import authorised, edit, items_of, manifest_of
 from tests.restricted.world import rows_as_json
-from tests.support.cases import contents
+from tests.support.cases import contents, refuses
 from tests.support.command import invoked
 from tests.support.fake_logs import jsonl, lm_eval_row
-from tests.support.refusals import refused
 from tests.support.restricted_set import items, write_set
 
 N = 60
@@ -92,7 +91,7 @@ def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
             manifest_of(mock).write_text("a: [1")
         case _:
             monkeypatch.setenv("ROBUSTIFY_ADAPTERS", str(mock / "gone"))
-    with refused(4, code="broken-adapter"):
+    with refuses("broken-adapter"):
         require_ordinary(load(Source(path=str(file)), UNGUARDED), [Source(path=str(file))])
 
 
@@ -109,7 +108,7 @@ def test_logs_that_speak_of_controlled_categories_are_refused_too(mock: Path) ->
     asked = [Item(r["id"], SPEAKS + r["question"], tuple(r["choices"]), r["answer"]) for r in items(N)]
     rows = [lm_eval_row(item, at, [-1.0, -2.0, -3.0, -4.0]) for at, item in enumerate(asked)]
     log = jsonl(mock / "samples_quiz_2026-01-01T00-00-00.jsonl", rows)
-    with refused(4, code="controlled-words"):
+    with refuses("controlled-words"):
         raise invoked("import", log, "-o", mock / "written").exception
     assert not (mock / "written").exists()
 
@@ -149,14 +148,14 @@ def test_a_person_s_word_is_bound_to_the_content_and_lifts_no_pinned_file(
     assert [fact["holds"] for fact in told["facts"] if fact["fact"] == "content"] == [False]
     vouch(file, told["content_sha256"])
     assert loaded() == 20
-    with refused(4, code="controlled-words"):
+    with refuses("controlled-words"):
         require_ordinary(load(Source(path=str(file)), UNGUARDED), [Source(path=str(file))])
     file.write_text(file.read_text() + "\n")
-    with refused(4, code="controlled-words"):
+    with refuses("controlled-words"):
         loaded()
     file.write_bytes(items_of(mock).read_bytes())
     vouch(file, hashlib.sha256(file.read_bytes()).hexdigest())
-    with refused(4, code="registered-file"):
+    with refuses("registered-file"):
         loaded()
 
 
@@ -185,7 +184,7 @@ def taped(raw: bytes, mode: Literal["w", "w:gz"]) -> bytes:
 def test_a_registered_file_is_found_in_an_archive(mock: Path, kind: str) -> None:
     packed = mock / "data.bin"
     packed.write_bytes(PACKERS[kind](items_of(mock).read_bytes()))
-    with refused(4, code="registered-file"):
+    with refuses("registered-file"):
         GUARD.require_unrestricted("lm-eval:boxes", [], [packed])
     packed.write_bytes(PACKERS[kind](items_of(mock).read_bytes() + b"\n"))
     GUARD.require_unrestricted("lm-eval:boxes", [], [packed])
@@ -249,7 +248,7 @@ def test_a_model_elsewhere_is_refused_unless_the_manifest_names_its_host(
     engine = {"engine": kind, place: address}
     asked = models({"name": "a", **engine}, {"name": "b"}, {"name": "c", "engine": "ray"})
     if host:
-        with refused(4, f"'{host}'", code="host-not-allowed"):
+        with refuses("host-not-allowed", says=f"'{host}'"):
             require_inside(asked, manifest)
     require_inside(asked, manifest.model_copy(update={"egress": (host,) if host else ()}))
 
@@ -257,5 +256,5 @@ def test_a_model_elsewhere_is_refused_unless_the_manifest_names_its_host(
 def test_a_permitted_host_is_talked_to_under_tls(manifest: Manifest) -> None:
     permitted = manifest.model_copy(update={"egress": ("llm.example",)})
     plain = models({"name": "a", "engine": "openai", "base_url": "http://llm.example/v1"})
-    with refused(4, code="unencrypted-host"):
+    with refuses("unencrypted-host"):
         require_inside(plain, permitted)

@@ -14,8 +14,7 @@ from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.reading.loaders import Defect, Loaded
 from robustify.restricted.ids import canonical, item_id, keyed
-from tests.support.cases import each_case
-from tests.support.refusals import refused
+from tests.support.cases import each_case, refuses
 
 KEY = hashlib.sha256(b"a subkey for tests").digest()
 GOLDEN_ID = "rb1_syucv2y7ni3doarwxi3yqeew3u"
@@ -45,7 +44,7 @@ def test_the_way_a_text_is_normalised_makes_no_difference(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a\ud800b", "a\0b", "a\u0378b", "\ufffe"])
 def test_what_has_no_stable_form_is_refused_and_not_shown(text: str) -> None:
-    with refused(3, r"^(?!.*vodaki).*U\+[0-9A-F]{4}", code="no-canonical-form"):
+    with refuses("no-canonical-form", says=r"^(?!.*vodaki).*U\+[0-9A-F]{4}"):
         canonical(f"vodaki {text}")
 
 
@@ -130,5 +129,5 @@ def test_later_ones_of_them_can_be_set_aside() -> None:
 
 
 def test_text_without_a_canonical_form_refuses_the_file_by_line() -> None:
-    with refused(3, "^f:2: ", code="no-canonical-form"):
+    with refuses("no-canonical-form", says="^f:2: "):
         keyed(bench(TWINS[0], Item("x", "which \u0378?", ("one", "two"), 0)), KEY, "m", "1")

@@ -14,8 +14,8 @@ import pytest
 from robustify.base.errors import AuthorisationError
 from robustify.base.key_file import Key, evaluator_key
 from robustify.restricted.ids import new_key
+from tests.support.cases import refuses
 from tests.support.command import invoked
-from tests.support.refusals import refused
 from tests.support.restricted_set import SECRET, key_file, key_text
 
 
@@ -55,8 +55,9 @@ NO_PLACES: dict[str, tuple[Callable[[Path], Path], int, str]] = {
 def test_no_key_is_made_there(tmp_path: Path, place: Callable[[Path], Path], ends: int, code: str) -> None:
     out = place(tmp_path)
     held = out.read_text() if out.exists() else None
-    with refused(ends, code=code):
+    with refuses(code) as error:
         new_key(out)
+    assert error.value.exit_code == ends
     assert (out.read_text() if out.exists() else None) == held
 
 
@@ -73,7 +74,7 @@ def test_the_id_and_the_subkeys_are_those_of_the_design() -> None:
 def test_the_gate_s_key_is_refused_as_the_key_of_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = key_file(tmp_path)
     monkeypatch.setenv("ROBUSTIFY_GATE_KEY_FILE", str(place))
-    with refused(4, code="shared-key"):
+    with refuses("shared-key"):
         evaluator_key(place)
 
 

@@ -19,7 +19,7 @@ from robustify.restricted.disclosure.released_page import read_released
 from robustify.restricted.restricted_folder import emit_split
 from robustify.wings import wings
 from tests.support import restricted_run
-from tests.support.refusals import refused
+from tests.support.cases import refuses
 from tests.support.restricted_set import write_set
 
 N = 60
@@ -79,7 +79,7 @@ def test_while_it_runs_the_process_is_offline_private_and_leaves_no_dump(
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with refused(6, code="file-not-writable"), confined(tmp_path / "file"):
+    with refuses("file-not-writable"), confined(tmp_path / "file"):
         pytest.fail("entered")
 
 
@@ -90,7 +90,7 @@ def test_items_that_do_not_fit_are_counted_in_one_line(mock: Path, monkeypatch: 
         raise RequestError.of({i: f"has {n} tokens" for i, n in enumerate(lengths) if n >= most})
 
     restricted_run.while_asked(monkeypatch, short)
-    with refused(3, r"^(?!.*rb1_)(?!.*\d+ tokens).*stub-a: .*: \d+ in the view "):
+    with refuses("unaskable-items", says=r"^(?!.*rb1_)(?!.*\d+ tokens).*stub-a: .*: \d+ in the view "):
         restricted_run.run(mock, mock / "out" / "run")
 
 

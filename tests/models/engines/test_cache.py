@@ -13,7 +13,7 @@ from robustify.models.engines.cache import FILE, Cache, CachedScores
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
 from robustify.models.replies import Replies
-from tests.support.cases import coded
+from tests.support.cases import refuses
 from tests.support.model_cache import hf, tiny_llama
 
 A, B = Encoded((1, 2), (3,)), Encoded((1,), (2, 3))
@@ -39,7 +39,7 @@ def test_the_first_value_counts_and_another_one_is_an_error(cache: Cache) -> Non
     kept.keep({A: ONE})
     assert kept.keep({A: Logprob(-1.2500000001, 1)}) == {A: ONE}
     for other in (Logprob(-1.2515, 1), Logprob(-1.25, 2), Logprob(float("nan"), 1)):
-        with coded(5, "changed-scores"):
+        with refuses("changed-scores"):
             kept.keep({A: other, B: TWO})
     assert kept.known([A, B]) == {A: ONE}
 
@@ -73,7 +73,7 @@ def test_a_file_of_a_later_version_is_refused_and_stays(
     with sqlite3.connect(tmp_path / name) as db:
         db.execute("PRAGMA user_version=99")
     before = (tmp_path / name).read_bytes()
-    with coded(6, "later-cache-version"):
+    with refuses("later-cache-version"):
         kind(tmp_path)
     assert (tmp_path / name).read_bytes() == before
     assert not list(tmp_path.glob("*.corrupt-*"))
@@ -162,7 +162,7 @@ def test_of_two_runs_that_find_the_damage_the_second_takes_the_file_of_the_first
 
 def test_an_operation_that_fails_on_a_whole_file_does_not_set_it_aside(cache: Cache) -> None:
     assert cache.run(lambda db: db.execute("SELECT count(*) FROM score").fetchone()) == (0,)
-    with coded(6, "unusable-cache"):
+    with refuses("unusable-cache"):
         cache.run(lambda db: db.execute("SELECT no_such_function()"))
     assert not list(cache.file.parent.glob("*.corrupt-*"))
 
@@ -171,7 +171,7 @@ def test_another_program_s_database_is_refused_and_left_alone(tmp_path: Path) ->
     with sqlite3.connect(tmp_path / FILE) as db:
         db.execute("PRAGMA application_id=7")
         db.execute("CREATE TABLE mine(x)")
-    with coded(6, "foreign-cache-file"):
+    with refuses("foreign-cache-file"):
         Cache(tmp_path)
     with sqlite3.connect(tmp_path / FILE) as db:
         assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
@@ -179,7 +179,7 @@ def test_another_program_s_database_is_refused_and_left_alone(tmp_path: Path) ->
 
 def test_a_place_that_cannot_hold_a_cache_is_a_resource_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with coded(6, "unusable-cache"):
+    with refuses("unusable-cache"):
         Cache(tmp_path / "file")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from robustify.items.views import Request
-from tests.support.cases import coded
+from tests.support.cases import refuses
 from tests.support.model_cache import REQUESTS as COMMON
 from tests.support.model_cache import hf, tiny, tiny_llama
 
@@ -190,7 +190,7 @@ def test_a_batch_that_does_not_fit_names_the_setting_that_mends_it(
         raise error
 
     monkeypatch.setattr(tree.Trees, "_pass", full)
-    with coded(6, "batch-out-of-memory") as caught, hf(llama, max_batch_tokens=256) as engine:
+    with refuses("batch-out-of-memory") as caught, hf(llama, max_batch_tokens=256) as engine:
         engine.loglikelihoods(REQUESTS)
     assert "tokens: 128" in str(caught.value)
 
@@ -222,7 +222,7 @@ def test_special_tokens_in_a_text_stay_text(tmp_path: Path) -> None:
 
 
 def test_a_continuation_without_tokens_is_named_by_its_place(engine: HF) -> None:
-    with coded(3, "empty-continuation") as caught:
+    with refuses("empty-continuation") as caught:
         engine.loglikelihoods([REQUESTS[0], Request("the cat", "")])
     assert list(caught.value.faults) == [1]
 
@@ -237,7 +237,7 @@ def change(folder: Path, what: Callable[[dict[str, Any]], object]) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_no_numbers_are_refused(damaged: Path, value: float) -> None:
     change(damaged, lambda tensors: tensors["model.norm.weight"].__setitem__(3, value))
-    with coded(5, "invalid-log-probability"), hf(damaged) as engine:
+    with refuses("invalid-log-probability"), hf(damaged) as engine:
         engine.loglikelihoods(REQUESTS)
 
 
@@ -253,14 +253,14 @@ def test_weights_that_are_no_numbers_are_refused(damaged: Path, value: float) ->
 )
 def test_a_damaged_folder_is_refused(damaged: Path, damage: Callable[[Path], object], code: str) -> None:
     damage(damaged)
-    with coded(5, code) as caught, hf(damaged) as engine:
+    with refuses(code) as caught, hf(damaged) as engine:
         engine.loglikelihoods(REQUESTS)
     assert len(caught.value.lines) == 1
 
 
 @pytest.mark.parametrize("device", ["nowhere", "cuda:99"])
 def test_an_unknown_device_is_a_usage_error(llama: Path, device: str) -> None:
-    with coded(2, "unknown-device"), hf(llama, device=device) as engine:
+    with refuses("unknown-device"), hf(llama, device=device) as engine:
         engine.loglikelihoods(REQUESTS)
 
 

@@ -26,7 +26,7 @@ from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.engines.openai.logprobs import PART, Token, covers, tokens_of
 from robustify.models.model_settings import RayModel
 from robustify.pipeline import steps
-from tests.support.cases import coded, contents
+from tests.support.cases import contents, refuses
 from tests.support.openai_stub import Stub, Toy, config, model, scored, stub
 from tests.support.server_cases import MIXED, REQUESTS, reference
 
@@ -103,7 +103,7 @@ def test_an_address_where_nobody_listens_is_given_up_after_a_few_tries() -> None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    with coded(5, "unreachable-server") as e:
+    with refuses("unreachable-server") as e:
         check_model(model(url, retries=20), Path(), ())
     assert " 3 " in str(e.value)
 
@@ -123,7 +123,7 @@ def test_a_proxy_that_cannot_be_used_is_named_by_its_variable(
     proxy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", proxy)
-    with coded(2, "unusable-proxy") as e:
+    with refuses("unusable-proxy") as e:
         check_model(model("https://llm.example.org/v1"), Path(), ())
     assert "ALL_PROXY" in str(e.value)
     assert "sesame" not in str(e.value)
@@ -183,14 +183,14 @@ def test_the_key_is_sent_and_nothing_else_of_the_environment_and_it_is_never_sho
         assert "other" not in str(server.headers)
         assert {name for sent in server.headers for name in sent} <= client.SENT
         server.manner.key = "sk-new"
-        with coded(5, "refused-api-key") as e:
+        with refuses("refused-api-key") as e:
             check_model(model(server, api_key_env="ROBUSTIFY_API_KEY"), Path(), ())
         assert "ROBUSTIFY_API_KEY" in str(e.value)
-        with coded(5, "refused-api-key"):
+        with refuses("refused-api-key"):
             check_model(model(server), Path(), ())
         for key, code in (("", "missing"), (f"“{KEY}”", "invalid"), (f"{KEY}\r", "invalid")):
             monkeypatch.setenv("ROBUSTIFY_API_KEY", key)
-            with coded(2, f"{code}-api-key") as e:
+            with refuses(f"{code}-api-key") as e:
                 check_model(model(server, api_key_env="ROBUSTIFY_API_KEY"), Path(), ())
             assert "hidden" not in str(e.value)
     assert "hidden" not in f"{found} {e.value} {caplog.text}"
@@ -205,7 +205,7 @@ def test_a_config_sends_no_key_that_is_not_meant_for_its_server_or_unencrypted(
     if code is None:
         assert model(url, api_key_env=variable).api_key() == KEY
         return
-    with coded(4, code) as e:
+    with refuses(code) as e:
         client.Client(model(url, api_key_env=variable))
     assert (f"ROBUSTIFY_KEYS={variable}@" in str(e.value)) == (code == "forbidden-api-key")
     assert "hidden" not in str(e.value)
@@ -216,7 +216,7 @@ def test_where_servers_are_forbidden_none_is_asked(
 ) -> None:
     monkeypatch.setenv("ROBUSTIFY_NO_SERVERS", "1")
     for settings in (model(server), RayModel(name="m", engine="ray", address="10.0.0.7:6379")):
-        with coded(4, "forbidden-servers"):
+        with refuses("forbidden-servers"):
             check_model(settings, tmp_path)
     assert server.completions == 0
 

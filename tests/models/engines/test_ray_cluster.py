@@ -12,7 +12,7 @@ import pytest
 from robustify.models.engines.ray_workers import cluster
 from robustify.models.model_settings import RayModel
 from robustify.runs.run import write_items
-from tests.support.cases import coded
+from tests.support.cases import refuses
 from tests.support.fake_logs import boxes
 from tests.support.model_cache import tiny_llama
 
@@ -103,7 +103,7 @@ def test_a_killed_run_leaves_no_workers_and_goes_on_to_the_same_bytes(
 
 @pytest.mark.proof
 def test_no_cluster_at_an_address_is_a_resource_error(home: Path) -> None:
-    with coded(6, "no-ray-cluster"), cluster(RayModel(name="m", engine="ray", address="127.0.0.1:1")):
+    with refuses("no-ray-cluster"), cluster(RayModel(name="m", engine="ray", address="127.0.0.1:1")):
         pass
 
 

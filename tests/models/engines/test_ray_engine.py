@@ -16,7 +16,7 @@ from robustify.models.engines.local.engine import HF
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Logprob
 from robustify.models.model_settings import RayModel
-from tests.support.cases import coded
+from tests.support.cases import refuses
 from tests.support.fake_ray import FakeRay
 from tests.support.model_cache import hf, spoil_config, tiny, tiny_llama
 
@@ -102,10 +102,10 @@ def test_results_come_in_the_order_of_the_plan_whichever_unit_is_done_first(
 
 def test_a_unit_that_loses_one_worker_after_the_other_ends_the_run(llama: Path, joined: FakeRay) -> None:
     joined.dies = lambda method, given: method == "section" and given[0] == 3
-    with coded(5, "lost-workers"):
+    with refuses("lost-workers"):
         remotely(model_at(llama), REQUESTS)
     joined.dies = lambda method, _: method == "hello"
-    with coded(5, "lost-workers"):
+    with refuses("lost-workers"):
         remotely(model_at(llama), REQUESTS)
     assert not any(actor.alive for actor in joined.actors)
 
@@ -118,7 +118,7 @@ def test_workers_without_room_are_done_without_unless_none_begins(
     if room:
         assert remotely(model_at(llama), REQUESTS) == locally(llama, REQUESTS)
     else:
-        with coded(6, "no-ready-worker"):
+        with refuses("no-ready-worker"):
             remotely(model_at(llama), REQUESTS)
 
 
@@ -189,7 +189,7 @@ def test_a_worker_with_other_files_refuses(
     with opened(model_at(folder)) as engine:
         assert engine.speller
         change(folder)
-        with coded(5, code):
+        with refuses(code):
             engine.loglikelihoods(REQUESTS)
 
 

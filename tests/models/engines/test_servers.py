@@ -18,7 +18,7 @@ from robustify.models.engines.openai import servers
 from robustify.models.engines.openai.engine import OpenAIServer
 from robustify.models.model_settings import OpenAIModel
 from robustify.pipeline.config import parse
-from tests.support.cases import coded
+from tests.support.cases import refuses
 from tests.support.openai_stub import Stub, Toy, model, scored, stub
 from tests.support.server_cases import Cut
 
@@ -160,7 +160,7 @@ def test_all_dead_is_an_error_and_one_dead_at_the_start_is_not(two: list[Stub], 
         assert len(engine.loglikelihoods(MANY[:6])) == 6
     for server in two:
         server.manner.faults = list(TIRED)
-    with coded(5, "failing-server"):
+    with refuses("failing-server"):
         scored(two[0], tmp_path, MANY, base_urls=[server.url for server in two], retries=0)
 
 

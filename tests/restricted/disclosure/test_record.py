@@ -16,9 +16,8 @@ from robustify.base.key_file import Key
 from robustify.items.item import Item
 from robustify.restricted.disclosure import record
 from robustify.restricted.disclosure.record import Release, SplitOf, refusal, split_of
-from tests.support.cases import each_case
+from tests.support.cases import each_case, refuses
 from tests.support.command import invoked
-from tests.support.refusals import refused
 from tests.support.restricted_set import SECRET, key_file
 
 K, BUDGET = 10, 50.0
@@ -98,7 +97,7 @@ def test_releases_are_appended_and_the_same_content_costs_nothing(file: Path) ->
     before = file.read_text("ascii")
     assert recorded(file, release()) == replace(first, bits=0.0)
     assert file.read_text("ascii") == before
-    with refused(4, " 30 of 50 bits", code="over-budget"):
+    with refuses("over-budget", says=" 30 of 50 bits"):
         recorded(file, release(bits=40))
     recorded(file, release(bits=15))
     assert file.read_text("ascii").startswith(before)
@@ -113,7 +112,7 @@ def test_a_number_that_was_released_costs_nothing_again(file: Path) -> None:
     assert recorded(file, page(a=10.0, b=20.0)).bits == 30
     assert recorded(file, page(b=20.0)).bits == 0
     assert recorded(file, page(b=20.0, c=5.0)).bits == 5
-    with refused(4, r" 35 of 50 bits .* 16\.", code="over-budget"):
+    with refuses("over-budget", says=r" 35 of 50 bits .* 16\."):
         recorded(file, page(a=10.0, d=16.0))
     other = release(range(200, 260), name="b")
     assert recorded(file, replace(other, numbers=(("a", 10.0),))).bits == 10  # of another set
@@ -173,12 +172,12 @@ def test_without_a_sound_record_nothing_is_published(
     recorded(file, release())
     recorded(file, release(range(300, 360), name="b"))
     spoil(file)
-    with refused(4, says or None, code=code):
+    with refuses(code, says=says or None):
         recorded(file, release(range(600, 660), name="c"))
 
 
 def test_a_record_is_never_begun_twice(file: Path) -> None:
-    with refused(2, code="release-record-exists"):
+    with refuses("release-record-exists"):
         record.begin(KEY, file)
 
 

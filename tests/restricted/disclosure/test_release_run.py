@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from robustify.base.errors import AuthorisationError, DataError
 from robustify.base.files import sha256
 from robustify.base.key_file import evaluator_key
 from robustify.gate.refused_content import private_states
@@ -30,8 +31,8 @@ from robustify.restricted.restricted_folder import emit_split, publish
 from robustify.runs.run import Run, open_run
 from robustify.wings import GUARD
 from tests.support import restricted_run, restricted_set
+from tests.support.cases import refuses
 from tests.support.command import invoked
-from tests.support.refusals import refused
 
 TASKS = ("all", "kept", "flagged", "kept_choices_only", "cloze")
 FILES = frozenset({"summary.json", "report.html", "report.md", "release.json", "candidates.json"})
@@ -140,7 +141,7 @@ def test_what_was_published_is_counted_and_a_few_numbers_take_less(
     assert publish(run, tmp_path / "part", ["accuracy"]).bits == 0
     # Another criterion flags other items, and another model asks about the same ones.
     second = audit(name="other", screen={"criterion": "1-of-2", "mode": "text"})
-    with refused(4, code="other-split-released"):
+    with refuses("other-split-released"):
         publish(second, tmp_path / "other", ["audit"])
     third = audit(name="third", models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
     assert publish(third, tmp_path / "third", ["audit"])
@@ -166,7 +167,7 @@ def test_an_older_copy_of_the_record_is_refused(
     acts = [lambda: publish(run, place, ["accuracy"])]
     acts += [lambda: emit_split(run, "kept")] if forgets != "the run" else []
     for act in acts:
-        with refused(4, code="outdated-release-record"):
+        with refuses("outdated-release-record"):
             act()
     assert not place.exists()
     assert file.read_bytes() == older
@@ -181,11 +182,11 @@ def test_a_run_that_is_repeated_still_knows_its_releases(tmp_path: Path, audit: 
     publish(run, tmp_path / "a" / "first")
     file.write_bytes(older)
     again = audit(name="run")
-    with refused(4, code="outdated-release-record"):
+    with refuses("outdated-release-record"):
         publish(again, tmp_path / "b" / "second")
     # Another run of the set knows by a page beside its own.
     other = audit(name="other", models=[*restricted_run.NAMES, {"name": "stub-c", "role": "under_test"}])
-    with refused(4, code="outdated-release-record"):
+    with refuses("outdated-release-record"):
         publish(other, tmp_path / "a" / "third")
 
 
@@ -194,7 +195,7 @@ def test_a_group_that_does_not_fit_is_refused_with_the_true_reason(
 ) -> None:
     run = audit(80)
     for group, word in (("free", "free"), ("topics", "topic table")):
-        with refused(4, f": .*{word}", code="no-number-fits"):
+        with refuses("no-number-fits", says=f": .*{word}"):
             publish(run, tmp_path / group, [group])
         assert not (tmp_path / group).exists()
     assert record.releases_of(evaluator_key(), record.record_file()) == []
@@ -318,7 +319,7 @@ def test_check_and_report_work_and_judging_anew_says_the_mend(run: Run, spoilt: 
     assert checked.return_value == (7 if read_released(run).failed else 0)
     assert checked.output.startswith("not evaluated  run\n")
     assert checked.output.endswith(": evaluator\n")
-    with refused(4):
+    with refuses("restricted-run"):
         rejudge(run, {"screen.criterion": "majority"}, spoilt)
 
 
@@ -339,7 +340,7 @@ def test_an_edited_label_or_manifest_is_refused(
     tree = json.loads(path.read_text("utf-8"))
     change(tree)
     path.write_text(json.dumps(tree), encoding="utf-8")
-    with refused(4):
+    with pytest.raises(AuthorisationError):
         open_run(spoilt, GUARD)
 
 
@@ -347,9 +348,9 @@ def test_an_edited_label_or_manifest_is_refused(
 def test_an_edited_file_is_found(spoilt: Path, name: str) -> None:
     (spoilt / name).write_text((spoilt / name).read_text("utf-8").replace("1", "2", 1), encoding="utf-8")
     run = open_run(spoilt, GUARD)
-    with refused(3, f"{name} "):
+    with pytest.raises(DataError, match=f"{name} "):
         run.require_unchanged()
-    with refused(3, f"{name} "):
+    with pytest.raises(DataError, match=f"{name} "):
         emit_split(run, "kept") if "kept" in name else publish(run, spoilt / "x")
 
 
@@ -361,7 +362,7 @@ def test_without_its_key_a_run_is_not_opened(
     if key == "other":
         other = restricted_set.key_file(tmp_path, b"another key of thirty-two bytes!")
         monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(other))
-    with refused(4):
+    with refuses("missing-ids-key" if key == "none" else "other-run-key"):
         open_run(restricted / "out" / "run", GUARD)
 
 
@@ -395,7 +396,7 @@ def test_the_loader_finds_the_splits_of_the_tasks_that_lm_eval_was_given(
     source = str(run.folder / "lm_eval_tasks" / "mock_kept.yaml")
     assert list(local_items(["splits/kept.json"], version=1, config_source=source)["test"]) == list(rows)
     for elsewhere in ("inline", str(tmp_path / "mock_kept.yaml")):
-        with refused(2, code="split-not-found"):
+        with refuses("split-not-found"):
             local_items(["splits/kept.json"], config_source=elsewhere)
     assert set(rows["id"]) == set(read_split(run.folder / "splits" / "kept.json").ids)
 
@@ -408,7 +409,7 @@ def test_a_safe_demo_reads_no_restricted_set(run: Run, monkeypatch: pytest.Monke
             lambda: documents([kept]),
             partial(authorised, "mock", restricted_set.ADAPTER, None, public=True),
         ):
-            with refused(4, "demo_benign.yaml", code="no-safe-demo"):
+            with refuses("no-safe-demo", says="demo_benign.yaml"):
                 read()
     monkeypatch.setenv("SAFE_DEMO", "off")
     assert documents([kept])
@@ -423,13 +424,13 @@ def test_the_loader_finds_the_items_of_the_splits_with_the_key(run: Run) -> None
     ]
     assert len(documents([kept, flagged])) == len(kept.ids) + len(flagged.ids)
     assert documents([kept], passages=True) == []
-    with refused(3, code="several-sets"):
+    with refuses("several-sets"):
         documents([kept, replace(flagged, version="2")])
-    with refused(3, code="other-set-split"):
+    with refuses("other-set-split"):
         documents([replace(kept, version="2")])
-    with refused(4, code="revealing-split"):
+    with refuses("revealing-split"):
         documents([replace(kept, ids=kept.ids[:9])])
-    with refused(3, "'labels'", code="unknown-cloze-profile"):
+    with refuses("unknown-cloze-profile", says="'labels'"):
         documents([kept], "labels")
 
 
@@ -460,7 +461,7 @@ PLAIN = (
 
 @pytest.mark.parametrize("line", [*WRITES, *PLAIN])
 def test_lm_eval_is_refused_where_it_would_write_texts_down(line: str) -> None:
-    with refused(4, code="lm-eval-saves-text") if line in WRITES else nullcontext():
+    with refuses("lm-eval-saves-text") if line in WRITES else nullcontext():
         require_silence(line.split())
 
 
@@ -480,14 +481,14 @@ def test_an_option_in_a_config_of_lm_eval_is_refused_as_on_its_command_line(
 ) -> None:
     (tmp_path / "é.yaml").write_text(f"model: dummy\nwrite_out: false\n{setting}\n")
     line = ["lm_eval", "run", *form.format(tmp_path / "é.yaml").split()]
-    with nullcontext() if "tasks" in setting else refused(4, code="lm-eval-saves-text"):
+    with nullcontext() if "tasks" in setting else refuses("lm-eval-saves-text"):
         require_silence(line)
 
 
 def test_an_empty_config_of_lm_eval_has_no_option(tmp_path: Path) -> None:
     (tmp_path / "none.yaml").write_text("# nothing\n")
     require_silence(["lm_eval", "run", "--config", str(tmp_path / "none.yaml")])
-    with refused(4, code="lm-eval-saves-text"):
+    with refuses("lm-eval-saves-text"):
         require_silence(["lm_eval", "run", "--config", str(tmp_path / "none.yaml"), "--log_samples"])
 
 
@@ -495,7 +496,7 @@ def test_nothing_of_a_part_of_the_set_is_for_publication(tmp_path: Path, audit: 
     run = audit(80, limit=70)
     assert read_released(run).n == 70
     for release in (lambda: publish(run, tmp_path / "public"), lambda: emit_split(run, "kept")):
-        with refused(4, code="part-of-set"):
+        with refuses("part-of-set"):
             release()
     assert not (tmp_path / "public").exists()
 
