@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from robustify.base.errors import RobustifyError, UsageError, counted
+from robustify.base.errors import DataError, RobustifyError, UsageError, counted
 from robustify.cli.data import STDIN, items_of, names_config
 from robustify.cli.options import command, option, reading
 from robustify.cli.terminal import print_json, print_result, say
@@ -141,8 +141,14 @@ def _read(
         bench = items_of(file, source_options)
         read.append(replace(bench, path=os.path.relpath(bench.path)) if named else bench)
         return
-    logs.append(log)
     bench = items_of_log(log)
+    if not bench.items and not log.says_more_than_picks:
+        raise DataError(
+            f"{log.path}: the log has only picks, so there is nothing to check; expected options, prompts, or replies. "
+            "Lint the file of its items.",
+            code="log-of-picks",
+        )
+    logs.append(log)
     if bench.items and all([*bench.items] != [*other.items] for other in read):
         read.append(bench)
 

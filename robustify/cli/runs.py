@@ -351,12 +351,15 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
             for place, row in zip(places, rows, strict=True)
         ),
     )
+    screen = opening(run.summary)
     none = "No item is flagged. To see why an item was kept, run `robustify explain RUN ITEM`."
     some = (
         f"{counted(len(rows), 'item')} flagged. Edit the file, audit it again, then run `robustify compare`."
     )
     say(some if rows else none)
-    for quote in opening(run.summary).quotes[:MOST_QUOTED]:
+    for advice in () if rows else screen.todo:
+        say(f"To do for the set: {advice.action}")
+    for quote in screen.quotes[:MOST_QUOTED]:
         if quote.looks is not None and quote.owed:
             say(f"{quote.model}: {quote.owed}")
     return 0

@@ -311,6 +311,18 @@ def flagged_sum(s: Summary, g: Grounds) -> str:
     return finding("sum", s, g=g, parts=[*parts, *([(n_others, "other cues or none")] if n_others else [])])
 
 
+def _refuted(s: Summary, g: Grounds) -> Sequence[Words]:
+    """Return the advice on a set of which no item is flagged, although an auditor finds keys."""
+    alarms: list[Words] = (
+        [r.params for r in s.residual.reasons if r.code == "above_chance"] if s.residual else []
+    )
+    if not alarms or g.flagged or g.audit != "failed":
+        return ()
+    found = {name: alarms[0][name] for name in ("auditor", "value", "even")}
+    points = (found["value"] - found["even"]) * alarms[0]["n"] / max(1, g.of or 0)
+    return _if(True, n=g.kept, **found, points=points, filters="verdict=kept")
+
+
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
     """Describe what an audit of the kept items can detect, and how many more items it needs, up to the set's size."""
     audit = s.residual
@@ -381,6 +393,7 @@ JUDGED: Mapping[str, When] = {
     "mend_cue": _cues,
     "other_cues": _other_cues,
     "audit": lambda s, g: _if(UNSEEN & g.reasons.keys() and not g.unlooked, n=g.kept, filters="verdict=kept"),
+    "replace_distractors": _refuted,
     "show_less": _show,
     "give_texts": lambda s, g: _if(not RULE.read(s) and g.of, n=g.of),
     "ask_models": lambda s, g: _if("no_screen" in g.reasons and RULE.read(s) and not (s.screen and s.screen.voters), n=g.of)

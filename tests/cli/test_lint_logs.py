@@ -264,3 +264,11 @@ def test_a_folder_of_logs_is_linted_without_its_other_files(tmp_path: Path, robu
     assert {finding["code"] for finding in json.loads(ended.out)["findings"]} == {"L001", "L005", "L016"}
     (tmp_path / "empty").mkdir()
     assert robustify("lint", tmp_path / "empty").code == 2
+
+
+def test_a_table_of_picks_is_not_called_clean(robustify, tmp_path: Path) -> None:
+    (tmp_path / "picks.csv").write_text(
+        "model,view,item,key,pick\n" + "".join(f"m,full,i{i},{'ABCD'[i % 4]},D\n" for i in range(8))
+    )
+    ended = robustify("lint", "picks.csv", "--json")
+    assert (ended.code, json.loads(ended.out)["error"]["codes"]) == (3, ["log-of-picks"])

@@ -24,7 +24,7 @@ from robustify.pipeline.free_settings import Kind
 from robustify.pipeline.steps import rejudge
 from robustify.report import render
 from robustify.report.advice import grounds, headline
-from robustify.report.compare import compared, comparison_html, comparison_lines
+from robustify.report.compare import compared, comparison_html, comparison_tables
 from robustify.report.dashboard import dashboard_html
 from robustify.report.format import percent
 from robustify.report.free_page import free_html, grade_lines
@@ -326,7 +326,7 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
     run = asked_by(modes, screen, tmp_path)
     found = {name: parts.all for name, parts in CHOICES_ONLY.read(run.summary).items()}
     page = text_of_page((run.folder / "report.html").read_text())
-    lines = comparison_lines(compared([run.folder, run.folder], GUARD))
+    lines = comparison_tables(compared([run.folder, run.folder], GUARD), "markdown")
     (cleared,) = ({one.name: one.value for one in page.numbers} for page in [released(run.summary)])
     card = next(
         p for p in export_dataset(run, tmp_path / "card", kept=True) if p.name == "README.md"
@@ -339,7 +339,7 @@ def test_choices_only_is_one_number_wherever_it_is_shown(
         assert percent(score.value) == right
         assert f"| Choices only | {name} [voter] | {right} " in page
         assert (f"| Choices only, by {other} | {name} [voter] | {beside} " in page) == (other in modes)
-        assert any(f"{name}, choices only, all: {right} " in line for line in lines)
+        assert any(f"| {name}, choices only, all | {right} " in line for line in lines)
         assert cleared[f"{name}: choices only, all items"] == rounded(score.value, 0.05)
         assert re.search(rf"{re.escape(name)}, which voted, .*: {re.escape(right)} ", card)
         assert told.loc[f"measures.model.choices_only.{name}.all", "value"] == score.value

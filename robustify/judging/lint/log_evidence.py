@@ -26,6 +26,10 @@ _WITHOUT_QUESTION = re.compile(
 )
 
 
+_LONGEST_LABEL = 3
+"""Characters of the longest label of an option, such as (A)."""
+
+
 @dataclass(frozen=True, repr=False)
 class LoggedRow(HoldsText):
     """Reply of a model to an item, with the question. A table of picks has no prompts."""
@@ -113,6 +117,14 @@ class LintedLog(HoldsText):
         return tuple(
             LoggedRow(reply, self.log.exchanges.get((reply.line, reply.model), empty))
             for reply in self.log.replies
+        )
+
+    @property
+    def says_more_than_picks(self) -> bool:
+        """Whether a row has a prompt or a reply that is longer than a label."""
+        exchanges = self.log.exchanges.values()
+        return any(
+            x.contexts or any(len(text.strip()) > _LONGEST_LABEL for text in x.texts) for x in exchanges
         )
 
     @cached_property
