@@ -15,12 +15,13 @@ from robustify.base.files import write_text
 from robustify.items.views import prompt_sources
 from robustify.judging.measures import FULL
 from robustify.judging.summary.result import Summary
-from robustify.report.advice import flagged_sum, grounds
+from robustify.report.advice import flagged_sum
 from robustify.report.format import percent, plain
 from robustify.report.opening import opening
 from robustify.report.page_tables import charted, page_tables
 from robustify.report.printing import framed, html, markdown, state_sentence, styles
 from robustify.report.quoting import LONGEST_MODEL, quote_table
+from robustify.report.verdict import grounds
 
 Tree = Mapping[str, Any]
 SETTINGS = ("asking", "screen", "alternatives", "cloze", "probe", "limits", "limit")

@@ -18,11 +18,11 @@ from robustify.judging.measures import CLOZE, FULL, LOOKS, READER, SET
 from robustify.judging.summary.quantity import Measured, Quantity
 from robustify.judging.summary.result import State, Summary
 from robustify.reading.guard import Guard
-from robustify.report.advice import grounds, headline
 from robustify.report.format import Cell, Row, cell, count, counted, plain, table, text_table
 from robustify.report.opening import FirstScreen
 from robustify.report.page_tables import Bar
 from robustify.report.printing import finding, html
+from robustify.report.verdict import grounds, headline
 from robustify.runs.run import MANIFEST, open_run
 
 HEADS = (

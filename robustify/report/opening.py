@@ -12,10 +12,11 @@ from robustify.base.settings_files import name_of, named_set, with_path
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import AUDIT, State, Summary
-from robustify.report.advice import Grounds, Recommendation, grounds, headline, recommendations
+from robustify.report.advice import Recommendation, recommendations
 from robustify.report.format import Table, Tone, cell, counted, table
 from robustify.report.printing import finding, guardrail_line, markdown, sentence
 from robustify.report.quoting import Quote, quotes
+from robustify.report.verdict import Grounds, grounds, headline
 
 if TYPE_CHECKING:
     from robustify.models.forecast import Forecast

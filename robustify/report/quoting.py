@@ -8,9 +8,9 @@ from robustify.judging.measures import CHOICES_ONLY, CLOZE, FULL
 from robustify.judging.summary.model_parts import Looks, Quoted, number_to_quote
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
-from robustify.report.advice import Grounds
 from robustify.report.format import Cell, Table, bracketed, count, in_points, percent, plain, text_table
 from robustify.report.printing import finding
+from robustify.report.verdict import Grounds
 
 LONGEST_MODEL = 40
 Missing = Literal["", "trial", "by_letter", "guessing", "blind"]

@@ -18,9 +18,9 @@ from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import FLAGGED, UNDECIDED
 from robustify.judging.summary.quantity import Reason
 from robustify.report import render
-from robustify.report.advice import grounds, headline
 from robustify.report.opening import opening
 from robustify.report.printing import finding
+from robustify.report.verdict import grounds, headline
 from tests.support.contexts import context_of
 from tests.support.fake_answers import Bench, bench, items_of, rows
 

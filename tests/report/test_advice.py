@@ -11,17 +11,10 @@ import pytest
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Summary, read
 from robustify.report import render
-from robustify.report.advice import (
-    FIRST,
-    MOST,
-    Recommendation,
-    by_chance,
-    flagged_sum,
-    grounds,
-    recommendations,
-)
+from robustify.report.advice import FIRST, MOST, Recommendation, flagged_sum, recommendations
 from robustify.report.opening import FirstScreen, opening
 from robustify.report.printing import catalogue, cue_words, sentence
+from robustify.report.verdict import by_chance, grounds
 from tests.support.cases import cases, contents
 from tests.support.exported_run import made_run
 from tests.support.trees import filled

@@ -12,9 +12,9 @@ from robustify.items.item import Item
 from robustify.pipeline.from_logs import run_of_logs
 from robustify.pipeline.steps import rejudge
 from robustify.reading.logs import LogPath
-from robustify.report.advice import grounds
 from robustify.report.opening import closing, opening, report_tree
 from robustify.report.printing import catalogue
+from robustify.report.verdict import grounds
 from robustify.runs.run import Run
 from robustify.wings import GUARD
 from tests.support.fake_logs import jsonl, lm_eval_row, sheet

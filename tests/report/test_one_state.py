@@ -23,12 +23,12 @@ from robustify.judging.summary.result import AUDIT, State, read
 from robustify.pipeline.free_settings import Kind
 from robustify.pipeline.steps import rejudge
 from robustify.report import render
-from robustify.report.advice import grounds, headline
 from robustify.report.compare import compared, comparison_html, comparison_tables
 from robustify.report.dashboard import dashboard_html
 from robustify.report.format import percent
 from robustify.report.free_page import free_html, grade_lines
 from robustify.report.opening import closing
+from robustify.report.verdict import grounds, headline
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.released import rounded
 from robustify.restricted.disclosure.released_page import first_of_released, released_lines

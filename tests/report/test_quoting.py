@@ -12,9 +12,9 @@ from robustify.cli import cli
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import FORMAT, Summary, read
 from robustify.report import render
-from robustify.report.advice import grounds
 from robustify.report.opening import options_worth, report_tree
 from robustify.report.quoting import Quote, quote_table, quotes
+from robustify.report.verdict import grounds
 from tests.report.test_advice import EDITS, Edits, edited, numbers
 from tests.support.cases import contents
 from tests.support.exported_run import made_run

@@ -6,7 +6,7 @@ from typing import Any
 from robustify.judging.measures import FULL
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import Summary
-from robustify.report.advice import Recommendation, grounds
+from robustify.report.advice import Recommendation
 from robustify.report.compare.change import Change, differences_plot
 from robustify.report.compare.comparing import Comparison, RunPair
 from robustify.report.compare.comparing import compared as compared
@@ -24,6 +24,7 @@ from robustify.report.format import (
 )
 from robustify.report.opening import FirstScreen
 from robustify.report.printing import html, markdown, printed_table
+from robustify.report.verdict import grounds
 
 MOST_ITEMS = 2000
 """Maximum number of items listed per pair."""
