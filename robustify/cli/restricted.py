@@ -1,6 +1,7 @@
 """Command `robustify gate`, and the commands of `robustify restricted` for adapters, keys, terms, and hashed splits."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,13 +105,15 @@ def make_key(out: Path) -> int:
 
     new = new_key(out)
     begin(new, record_file(out))
+    place = shlex.quote(str(out.absolute()))
     other = Path(os.environ.get(IDS_FILE_VARIABLE) or out).absolute() != out.absolute()
     lines = [
         f"{out}: key {new.id}, mode 0600",
-        f"Keep your key of IDs, which ${IDS_FILE_VARIABLE} names, because only that key opens its lists of IDs."
+        f"Keep your key of IDs, which ${IDS_FILE_VARIABLE} names, because only that key opens its lists of IDs, and its "
+        "record of releases does not count for a new key."
         if other
-        else f"To use it for IDs: export {IDS_FILE_VARIABLE}={out}",
-        f"To use it for the gate instead: export {FILE_VARIABLE}={out}",
+        else f"To use it for IDs: export {IDS_FILE_VARIABLE}={place}",
+        f"To use it for the gate instead: export {FILE_VARIABLE}={place}",
         "Keep a copy with your other secrets. The gate and the IDs need separate keys.",
     ]
     return print_result({"key_id": new.id, "file": str(out)}, lines)

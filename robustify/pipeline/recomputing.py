@@ -6,6 +6,7 @@ from math import isclose
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from robustify.base.errors import DataError, Notice, counted
 from robustify.pipeline.steps import rejudge
 from robustify.runs.run import Run
 
@@ -61,6 +62,34 @@ def recomputed(run: Run) -> Recomputed:
     return Recomputed(
         len(stored), len(names), tuple(v for v in values if not _alike(v.stored, v.computed)), files, same
     )
+
+
+_MOST_DIFFERENCES = 5
+"""Most differing values and files that are named."""
+
+
+def require_as_computed(run: Run) -> Recomputed:
+    """Judge a run's answers again. Raise `DataError` if a number or a file is not what they give."""
+    result, code = recomputed(run), "not-as-computed"
+    if result.agrees:
+        return result
+    lines = [
+        Notice(
+            f"{run.folder}: summary.json has {value.stored} at {value.path}, but the answers give {value.computed}",
+            code=code,
+        )
+        for value in result.values[:_MOST_DIFFERENCES]
+    ]
+    lines += [
+        Notice(f"{run.folder}: {name} is not what the answers give", code=code)
+        for name in result.files[:_MOST_DIFFERENCES]
+    ]
+    advice = Notice(
+        f"{run.folder}: {counted(len(result.values), 'value')} and {counted(len(result.files), 'file')} differ. "
+        "Quote only what `robustify judge RUN -o NEW` writes.",
+        code=code,
+    )
+    raise DataError(*lines, advice)
 
 
 def _leaves(tree: object, path: str = "") -> Iterator[tuple[str, Leaf]]:

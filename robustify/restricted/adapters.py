@@ -143,7 +143,8 @@ class Adapter:
         digest = sha256(raw).hexdigest()
         if digest != pinned:
             raise UsageError(
-                f"{name}: The SHA-256 is {digest}, but the manifest pins {pinned}.",
+                f"{name}: The SHA-256 is {digest}, but the manifest pins {pinned}. If you changed the terms, write the new "
+                "digest into `licence.sha256` of manifest.yaml. Otherwise, restore the file.",
                 code="terms-not-as-pinned",
             )
         try:

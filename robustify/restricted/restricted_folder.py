@@ -41,7 +41,7 @@ from robustify.pipeline.manifest import manifest_of
 from robustify.pipeline.run_input import RunInput
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Loaded
-from robustify.report.printing import label
+from robustify.report.printing import guardrail_label, label
 from robustify.restricted.access import Access, authorised, require_inside
 from robustify.restricted.confinement import TEMPORARY, confined, require_private
 from robustify.restricted.disclosure.item_words import ItemWords
@@ -272,8 +272,8 @@ def emit_split(run: Run, name: str) -> Split:
     the split has too few items, and `GuardrailError` if a guardrail stops exports."""
     new, file = _release(run, name), f"splits/{name}.json"
     if halting := read_released(run).halting:
-        end = "failed, so nothing is published. See the report."
-        lines = (f"The guardrail {guardrail} {end}" for guardrail in halting)
+        end = "failed, so no list is published. See the report."
+        lines = (f"The guardrail “{guardrail_label(name)}” {end}" for name in halting)
         raise GuardrailError(*lines, code="failed-guardrail")
     if file not in run.manifest["files"]:
         raise DataError(

@@ -183,6 +183,12 @@ def open_run(folder: Path, guard: Guard) -> Run:
             f"{folder} is not a folder; expected a finished run. {_INTERRUPTED}", code="not-a-run"
         )
     if not (folder / MANIFEST).is_file():
+        if stored.is_published(folder / "summary.json"):
+            raise UsageError(
+                f"{folder} is the published page of a restricted run, which only its owner can check; expected a "
+                "finished run. Read its report.html.",
+                code="published-page",
+            )
         hint = f"Create one with `robustify CONFIG -o {folder}`."
         raise UsageError(
             f"{folder} has no {MANIFEST}; expected a finished run. {_INTERRUPTED} {hint}", code="not-a-run"

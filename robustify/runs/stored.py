@@ -165,6 +165,15 @@ def json_file(path: Path) -> Any:
         raise damaged(path, "is not readable JSON") from None
 
 
+def is_published(path: Path) -> bool:
+    """Return whether a `summary.json` is that of a published page."""
+    try:
+        tree = json_file(path)
+    except DataError:
+        return False
+    return isinstance(tree, dict) and tree.get("release_level") == "published"
+
+
 def csv_table(path: Path, *required: str) -> "pd.DataFrame":
     """Return a CSV file of a run with every cell as text, without the quotes added for spreadsheets. Cells of columns
     other than `item` and `WORDS` are numbers or empty."""

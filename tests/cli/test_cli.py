@@ -209,6 +209,7 @@ def test_cached_answers_are_not_in_the_rate_and_an_interrupt_says_what_is_kept(
             assert bars[0].start_t == 150
         raise KeyboardInterrupt
     shown = screen.getvalue()
+    assert tty or shown.splitlines()[1].startswith("robustify: one: 1,000 of 1,200 ")
     assert tty or "robustify: one: 1,020 of 1,200 requests in 10 s, about 90 s left\n" in shown
     assert re.match("robustify: one: 1,020 of 1,200 requests ", shown.splitlines()[-1])
 

@@ -200,6 +200,22 @@ def test_a_run_that_lacks_run_json_is_no_run(config: Config, tmp_path: Path) -> 
             open_run(folder, GUARD)
 
 
+def test_a_published_page_is_no_run_that_can_be_checked(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text('{"release_level": "published"}')
+    with refuses("published-page"):
+        open_run(tmp_path, GUARD)
+
+
+def test_another_rule_for_the_same_folder_is_said(robustify, config: Config, tmp_path: Path) -> None:
+    command = (tmp_path / "items.jsonl", "--public", "-o", "again")
+    notes = [
+        [line for line in robustify(*command, *rule).err.splitlines() if "-o DIR" in line]
+        for rule in ((), (), ("--criterion", "majority"))
+    ]
+    assert [len(lines) for lines in notes] == [0, 0, 1]
+    assert "screen" in notes[2][0]
+
+
 @pytest.mark.parametrize("part", ["files", "config", "models", "templates", "data", "signature"])
 @pytest.mark.parametrize("value", [None, 3, float("nan"), [1]])
 def test_a_manifest_edited_by_hand_is_refused(

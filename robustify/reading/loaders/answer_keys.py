@@ -364,6 +364,7 @@ def _unmatched(key: WrittenKey, readings: Readings) -> ReadKey:
     elif letter is not None and (auto or key.key_is == "letter"):
         last = ascii_uppercase[k - 1]
         text = f"the key is {ascii_uppercase[letter]}, but there are only {k} choices (A to {last})"
+        text += "; fill in an empty choice, or correct the key"
         fault = Notice(text, code="key-out-of-range")
     elif number is not None and auto and _numbered(key.labels):
         fault = Notice(f"the key is not one of the {k} labels", code="no-such-label")
