@@ -262,7 +262,8 @@ def _doctor(argv: Sequence[str]) -> int:
     for name, fault in faults.items():
         print(f"OFF  {name}: {fault} [{fault.code}]" if fault else f"on   {name}")
     n = sum(map(bool, faults.values()))
-    tell(f"{n} of {len(faults)} parts are off. docs/security.md lists what passes.")
+    are = f"{n} of {len(faults)} parts are off" if n else f"all {len(faults)} parts are on"
+    tell(f"{are}. docs/security.md lists what passes.")
     return AuthorisationError.exit_code if n else 0
 
 

@@ -138,11 +138,13 @@ def flagged_sum(s: Summary, g: Grounds) -> str:
 
 
 def _refuted(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the advice on a set of which no item is flagged, although an auditor finds keys."""
+    """Return the advice on a set of which no item is flagged, although a model or classifier finds keys. Rules have
+    their own advice, because other distractors do not help against positions."""
     alarms: list[Words] = (
         [r.params for r in s.residual.reasons if r.code == "above_chance"] if s.residual else []
     )
-    if not alarms or g.flagged or g.audit != "failed":
+    by_rule = any(alarm.get("kind") == "heuristic" for alarm in alarms)
+    if not alarms or by_rule or g.flagged or g.audit != "failed":
         return ()
     found = {name: alarms[0][name] for name in ("auditor", "value", "even")}
     points = (found["value"] - found["even"]) * alarms[0]["n"] / max(1, g.of or 0)
