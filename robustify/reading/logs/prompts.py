@@ -132,11 +132,13 @@ class Presentation:
 @dataclass(frozen=True, slots=True)
 class PromptEvidence:
     """Parts that the inspected prompts of a log show. `n` is their number, and `n_asking` of them show the part that the
-    choices-only views hide. `by_text` is true if the texts of options were scored, and not letters."""
+    choices-only views hide. `n_showing` show any part of their item. `by_text` is true if the texts of options were scored, and
+    not letters."""
 
     options: LogOptions
     n: int = 0
     n_asking: int = 0
+    n_showing: int = 0
     by_text: bool = False
 
     @property
@@ -182,6 +184,12 @@ VIEW_RULES = (
         "the log has no prompts, so the usual view is assumed",
         lambda seen: None if seen.n else "full",
         lambda _, view: [Notice(f"{assumed_view(view)}: the log has no prompts", code="assumed-view")],
+    ),
+    ViewRule(
+        "placeholders",
+        "prompts lack both the question and the options, so models saw others than the log has",
+        lambda seen: "full" if not (seen.n_asking or seen.n_showing or seen.by_text) else None,
+        _notes_on_asking,
     ),
     ViewRule(
         "blind texts",
@@ -240,7 +248,8 @@ def decide_presentation(
         )
     scored = [prompt for prompt in sample if not prompt.written]
     by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
-    view, notes = _decide(PromptEvidence(options, len(sample), n_asking, by_text))
+    n_showing = sum(bool(part.question or part.n_options or part.labels) for part in parts)
+    view, notes = _decide(PromptEvidence(options, len(sample), n_asking, n_showing, by_text))
     if sample and not from_prompts and view not in BLIND:
         notes += same_question_notes(prompt.item for prompt in prompts)
     if not by_text:

@@ -43,8 +43,9 @@ def test_every_rule_of_the_view_decides_some_log_and_the_first_one_wins() -> Non
     logs = {
         "named": PromptEvidence(named, 50, 0),
         "no prompts": PromptEvidence(plain),
+        "placeholders": PromptEvidence(plain, 50),
         "blind texts": PromptEvidence(plain, 50, 5, by_text=True),
-        "blind": PromptEvidence(plain, 50, 5),
+        "blind": PromptEvidence(plain, 50, 0, 50),
         "texts": PromptEvidence(plain, 50, 6, by_text=True),
         "question": PromptEvidence(plain, 50, 50),
     }
