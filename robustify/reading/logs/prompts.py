@@ -132,8 +132,8 @@ class Presentation:
 @dataclass(frozen=True, slots=True)
 class PromptEvidence:
     """Parts that the inspected prompts of a log show. `n` is their number, and `n_asking` of them show the part that the
-    choices-only views hide. `n_showing` show any part of their item. `by_text` is true if the texts of options were scored, and
-    not letters."""
+    choices-only views hide. `n_showing` show any part of their item. `by_text` is true if the texts of options were scored,
+    and not letters."""
 
     options: LogOptions
     n: int = 0
