@@ -75,6 +75,11 @@ def test_a_forged_number_or_page_is_not_as_computed(config: Config, tmp_path: Pa
         assert result.files == (() if file == summary else (page.name,))
         for changed, content in before.items():
             changed.write_bytes(content)
+    last_digit = re.sub(r"(?<=\d\.\d{6})\d+", lambda digits: digits[0] + "1", before[page].decode())
+    assert last_digit != before[page].decode()
+    page.write_text(last_digit)
+    assert recomputed(renewed(run.folder, page.name)).agrees
+    page.write_bytes(before[page])
     manifest = json.loads(before[kept])
     kept.write_text(json.dumps({**manifest, "versions": {**manifest["versions"], "robustify": "0"}}))
     assert not recomputed(open_run(run.folder, GUARD)).same_versions
