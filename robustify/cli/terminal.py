@@ -164,16 +164,16 @@ def _bar(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch
 @contextmanager
 def _lines(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
     """Print progress lines: one when a model is loaded, then at most one every `EVERY_SECONDS`."""
-    latest, told = time.monotonic(), not label.startswith(LOADING)
+    latest, announced = time.monotonic(), not label.startswith(LOADING)
 
     def show(name: str, watch: "Stopwatch") -> None:
-        nonlocal latest, told
+        nonlocal latest, announced
         done = watch.cached + watch.done
-        if not told and watch.cached > 0:
+        if not announced and watch.cached > 0:
             err.write(
                 f"robustify: {name}: {watch.cached:,} of {counted(total, 'request')} are in the cache\n"
             )
-        told = True
+        announced = True
         if done and time.monotonic() - latest >= EVERY_SECONDS:
             latest = time.monotonic()
             time_left = (

@@ -47,7 +47,7 @@ def recomputed(run: Run) -> Recomputed:
     """Judge the answers of a run again by its own rules, in a temporary folder. Raise as `rejudge`."""
     with TemporaryDirectory(prefix="robustify-") as place:
         again = rejudge(run, {}, Path(place) / run.folder.resolve().name)
-        stored, computed = (dict(_leaves(one.summary.tree())) for one in (run, again))
+        stored, computed = (dict(_leaves(judged.summary.tree())) for judged in (run, again))
         first, second = run.manifest, again.manifest
         same = first.get("versions") == second.get("versions")
         names = sorted({*first["files"], *second["files"]} - {SUMMARY}) if same else []

@@ -136,9 +136,9 @@ def _marked_columns(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
     iii."""
     marks = {as_mark(name): name for name in names if len(name.strip()) <= _LONGEST_MARK}
     for series in EVERY_SERIES if len(marks) >= _FEWEST_MARKS else ():
-        found = [*takewhile(marks.__contains__, series)]
-        if len(found) >= _FEWEST_MARKS and len(found) == len(marks.keys() & {*series}):
-            yield tuple(marks[mark] for mark in found)
+        leading = [*takewhile(marks.__contains__, series)]
+        if len(leading) >= _FEWEST_MARKS and len(leading) == len(marks.keys() & {*series}):
+            yield tuple(marks[mark] for mark in leading)
             return
 
 

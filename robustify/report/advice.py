@@ -146,9 +146,9 @@ def _refuted(s: Summary, g: Grounds) -> Sequence[Words]:
     by_rule = any(alarm.get("kind") == "heuristic" for alarm in alarms)
     if not alarms or by_rule or g.flagged or g.audit != "failed":
         return ()
-    found = {name: alarms[0][name] for name in ("auditor", "value", "even")}
-    points = (found["value"] - found["even"]) * alarms[0]["n"] / max(1, g.of or 0)
-    return _if(True, n=g.kept, **found, points=points, filters="verdict=kept")
+    shown = {name: alarms[0][name] for name in ("auditor", "value", "even")}
+    points = (shown["value"] - shown["even"]) * alarms[0]["n"] / max(1, g.of or 0)
+    return _if(True, n=g.kept, **shown, points=points, filters="verdict=kept")
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from robustify.base import files
-from robustify.base.errors import AuthorisationError, DataError, ResourceError, UsageError
+from robustify.base.errors import AuthorisationError, DataError, Notice, ResourceError, UsageError
 from robustify.base.files import move_up, sha256, staging, writable, write_json
 from robustify.items.answers import Answers
 from robustify.items.item import Item, item_row
@@ -169,7 +169,7 @@ class Run:
         if changed:
             mend = "run the same command again" if self.restricted else "judge again"
             hint = f"is missing or was changed after the run. Restore it or {mend}."
-            raise DataError(*(f"{path} {hint}" for path in changed))
+            raise DataError(*(Notice(f"{path} {hint}", code="run-changed") for path in changed))
 
 
 _INTERRUPTED = "If a run was interrupted, give its command again: the cache keeps what models answered."

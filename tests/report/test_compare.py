@@ -149,16 +149,16 @@ def test_a_terminal_shows_only_the_numbers_that_differ(run: Run, tmp_path: Path)
     scores = [c for c in alike.changes if c.models and c.part == "kept"]
     assert scores
     assert all(c.same and c.p is None for c in scores)
-    assert (alike.told, alike.n_equal) == ([], len(alike.changes))
+    assert (alike.printed, alike.n_equal) == ([], len(alike.changes))
     other = made_run(tmp_path, overrides={"screen.criterion": "fdr", "screen.fdr": 0.3})
     found = compared([run.folder, other.folder], GUARD)
     (pair,) = found.pairs
-    assert pair.told
-    assert all(c.difference.value for c in pair.told)
-    assert len(pair.told) + pair.n_equal == len(pair.changes)
+    assert pair.printed
+    assert all(c.difference.value for c in pair.printed)
+    assert len(pair.printed) + pair.n_equal == len(pair.changes)
     lines = comparison_lines(found)
     labels = tuple(f"{c.label}:" for c in pair.changes)
-    assert sum(line.strip().startswith(labels) for line in lines) == len(pair.told)
+    assert sum(line.strip().startswith(labels) for line in lines) == len(pair.printed)
 
 
 def test_verdicts_that_share_one_cut_are_not_tested(run: Run, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
 
 
-def files_of(path: Path, split: str | None) -> list[Path]:
+def split_files(path: Path, split: str | None) -> list[Path]:
     """Return the parts of a folder's split in order. Raise `UsageError` if the split is missing or unknown, or the folder
     has no data."""
     splits: dict[str, list[Path]] = {}

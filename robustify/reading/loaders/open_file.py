@@ -131,9 +131,9 @@ def open_rows(
     regular file, or is a folder without data files, or `split` is missing or is none of its splits, and `DataError` if the
     digest differs, or the file has no rows or cannot be read."""
     if os.path.isdir(path):
-        from robustify.reading.loaders.folders import files_of
+        from robustify.reading.loaders.folders import split_files
 
-        files, split = files_of(Path(path), split), None
+        files, split = split_files(Path(path), split), None
     else:
         files = [Path(path)]
     name = files[0].name if len(files) == 1 else Path(path).name
@@ -176,7 +176,7 @@ def _opener(file: Path) -> Again:
                 text = "the path is a URL; expected a file. Download it with `curl` or `hf download`."
                 fault = Notice(text, code="path-is-url")
             case errno.ENOENT:
-                text = f"{file} does not exist; expected a file of items or an Arrow folder"
+                text = f"{file} does not exist; expected a file of items, or a folder of tables or of an Arrow set"
                 fault = Notice(text, code="no-such-file")
             case errno.EINVAL:
                 text = f"{file} is a pipe or device; expected a file of items"

@@ -175,7 +175,9 @@ def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
         sample=str(instance.get("id")),
         prompt=str(request.get("prompt") or _last(request.get("messages"))),
         reply=_first(completions),
-        keys=_texts_of([one for one in references if "correct" in (as_object(one).get("tags") or ())]),
+        keys=_texts_of(
+            [option for option in references if "correct" in (as_object(option).get("tags") or ())]
+        ),
         choices=_texts_of([*shown.values()] or references),
         stem=_first(instance.get("input")),
         is_copy="perturbation" in instance or bool(cells.get("train_trial_index")),

@@ -324,10 +324,10 @@ def _shown_question(doc: Cells, column: str, cells: Cells) -> object:
     text, before_options = doc[column], _before_options(cells)
     if not isinstance(text, str) or text.strip() not in before_options:
         return text
-    asked = last_question(before_options.rpartition(text.strip())[2])
-    if len(asked.split()) <= _FEW_WORDS:
+    question = last_question(before_options.rpartition(text.strip())[2])
+    if len(question.split()) <= _FEW_WORDS:
         return text
-    return asked if usual_names([column], NAMES["passage"]) else f"{text}\n{asked}"
+    return question if usual_names([column], NAMES["passage"]) else f"{text}\n{question}"
 
 
 def _before_options(cells: Cells) -> str:

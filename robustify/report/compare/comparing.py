@@ -150,7 +150,7 @@ class RunPair:
         return [f"{sentence}." for code in ("reader", "mended", "unseen") if (sentence := self.says(code))]
 
     @property
-    def told(self) -> list[Change]:
+    def printed(self) -> list[Change]:
         """Changes for a terminal: those that differ, except the reader's if a sentence on the edits gives it."""
         given = self.reader if self.edited else None
         return [c for c in self.changes if c.difference.value and c is not given]
