@@ -26,7 +26,7 @@ from robustify.pipeline.run_input import (
 )
 from robustify.pipeline.wing_protocols import SetPolicy, Wings
 from robustify.reading.loaders import Loaded
-from robustify.runs.run import FREE, LABELS, VERDICTS, Run, refuse_foreign, refuse_other, run_lock
+from robustify.runs.run import Run, refuse_foreign, refuse_other, run_lock
 
 if TYPE_CHECKING:
     from robustify.models.engines.protocols import Watch
@@ -251,9 +251,7 @@ def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: b
             "rules if needed. The answers come from the cache.",
             code="restricted-run",
         )
-    # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
-    topics = () if run.holds_text else (VERDICTS,)
-    run.require_unchanged("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *run.split_files)
+    run.require_unchanged(*run.judged_files)
     refuse_foreign(folder)
     stored = edited(run.manifest["config"], ["cloze", "labels"], lambda name: str(run.folder / name))
     tree = overridden(stored, overrides)

@@ -167,9 +167,20 @@ class Run:
         }
         changed = [path for path, digest in digests.items() if not path.is_file() or sha256(path) != digest]
         if changed:
-            mend = "run the same command again" if self.restricted else "judge again"
-            hint = f"is missing or was changed after the run. Restore it or {mend}."
-            raise DataError(*(Notice(f"{path} {hint}", code="run-changed") for path in changed))
+            raise DataError(*map(self._changed, changed))
+
+    def _changed(self, path: Path) -> Notice:
+        says = f"{path} is missing or was changed after the run. Restore it or"
+        if self.restricted or path.name in self.judged_files:
+            return Notice(f"{says} give the command that made the run again.", code="judged-file-changed")
+        return Notice(f"{says} judge again.", code="result-changed")
+
+    @property
+    def judged_files(self) -> frozenset[str]:
+        """Files from which a run is judged again, so that judging cannot restore them."""
+        # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
+        topics = () if self.holds_text else (VERDICTS,)
+        return frozenset(("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *self.split_files))
 
 
 _INTERRUPTED = "If a run was interrupted, give its command again: the cache keeps what models answered."

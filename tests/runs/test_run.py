@@ -324,3 +324,24 @@ def test_a_first_page_leaves_a_finished_run_and_the_list_of_a_killed_one_alone(t
         (place / "report.html").write_text("first")
     assert (tmp_path / MANIFEST).read_text() == "{}"
     assert json.loads((tmp_path / ".run.writing").read_text())["files"] == ["report.html", "verdicts.csv"]
+
+
+def test_a_changed_file_is_judged_again_only_if_judging_writes_it(tmp_path: Path) -> None:
+    write_items(tmp_path / "items.jsonl", boxes("box", 9))
+    run = audit(public("toys", tmp_path), tmp_path / "out")
+    files = [name for name in run.manifest["files"] if "/" not in name]
+    judged = {name for name in files if name in run.judged_files}
+    assert judged
+    assert {*files} - judged
+    for name in files:
+        path, code = run.folder / name, "judged-file-changed" if name in judged else "result-changed"
+        before = path.read_bytes()
+        path.write_bytes(before + b"\n")
+        with refuses(code):
+            open_run(run.folder, GUARD).require_unchanged()
+        if name in judged:
+            with refuses(code):
+                steps.rejudge(open_run(run.folder, GUARD), {}, run.folder)
+            path.write_bytes(before)
+        else:
+            steps.rejudge(open_run(run.folder, GUARD), {}, run.folder).require_unchanged()
