@@ -106,8 +106,8 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """Refusal by the gate, or of a restricted set, because its terms, data, secret key, or private folder is missing, or
-    its text would leave the machine."""
+    """The gate refused content, or a restricted set was refused: its terms, data, secret key, or private folder is missing,
+    or its text would leave the machine."""
 
     exit_code = 4
 
