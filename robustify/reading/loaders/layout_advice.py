@@ -35,7 +35,9 @@ _FIXED = (("yes", "no"), ("true", "false"), ("yes", "no", "maybe"), ("true", "fa
           ("entailment", "neutral", "contradiction"))  # fmt: skip
 """Options that files without options imply by their keys. These words are safe to show."""
 _KEY_FORMS = ("auto", "index", "number")
-_OF_A_MODEL = re.compile(r"model|pred|student|response|reply|output|generated|generation|guess|gpt|llm", re.IGNORECASE)
+_OF_A_MODEL = re.compile(
+    r"model|pred|student|response|reply|output|generated|generation|guess|gpt|llm", re.IGNORECASE
+)
 """Words in names of columns that hold what somebody answered, so that they are not proposed as the key."""
 _AS_CSV = "with the columns question, A, B, C, D, and answer"
 
