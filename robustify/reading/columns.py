@@ -24,7 +24,7 @@ _MARK_BEHIND = re.compile(r"[ _-]+(?:is[ _-]*)?(?:correct|right|answer|label|key
 _PLAIN = str.maketrans("áéíóúüöäñ", "aeiouuoan")
 _BETWEEN = re.compile(r"[\s_-]+")
 _NOTE = re.compile(
-    r"\s*(?:\((?:s|secs?|optional|required|only[^()]*|max[^()]*)\)|\s[-–—]\s*(?:\d|max|min|choose|optional|required).*)$",
+    r"\s*(?:\((?:s|secs?|optional|required|(?:only|max)\.?\s*(?:\d|one\b|a\b)[^()]*)\)|\s[-–—]\s*(?:\d|(?:max|min)\w*\.?\s+\d|choose|optional|required).*)$",
     re.IGNORECASE | re.DOTALL,
 )
 """Note of a template behind the name of a column, such as ` - max 75 characters`. No other note is one of the name, because
@@ -72,6 +72,8 @@ LOGGED_TARGET = "target of the log"
 OPTION_PREFIXES = frozenset(("", *NAMES["option_prefix"][0]))
 WRONG_PREFIXES = frozenset(NAMES["wrong_prefix"][0])
 _KNOWN = frozenset(name_key(name) for part in _OF_AN_ITEM for rank in NAMES[part] for name in rank)
+
+_MARKS = frozenset(name_key(name) for part in ("option_mark", "key") for rank in NAMES[part] for name in rank)
 
 
 def known_name(name: str) -> bool:
@@ -135,11 +137,22 @@ def _marked_columns(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
     """Yield a series of three or more columns that are called as the marks of another alphabet, such as А, Б, В, or i, ii,
     iii."""
     marks = {as_mark(name): name for name in names if len(name.strip()) <= _LONGEST_MARK}
+    letters = {
+        mark for mark, name in marks.items() if len(mark) == 1 and mark.isalpha() and not known_name(name)
+    }
     for series in EVERY_SERIES if len(marks) >= _FEWEST_MARKS else ():
         leading = [*takewhile(marks.__contains__, series)]
-        if len(leading) >= _FEWEST_MARKS and len(leading) == len(marks.keys() & {*series}):
+        # A letter of no such series may be one more option.
+        complete = len(leading) == len(marks.keys() & {*series}) and letters <= {*leading}
+        if len(leading) >= _FEWEST_MARKS and complete:
             yield tuple(marks[mark] for mark in leading)
             return
+
+
+def is_mark_name(name: str) -> bool:
+    """Return whether a column with a label is called as a mark of the right option, such as `A correct` or `label_A`."""
+    match = _COLUMN.fullmatch(name)
+    return _MARK_BEHIND.search(name) is not None or (match is not None and name_key(match[1]) in _MARKS)
 
 
 def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:

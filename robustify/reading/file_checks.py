@@ -9,16 +9,27 @@ from dataclasses import dataclass
 
 from robustify.base.errors import DataError, ItemError, Notice
 from robustify.reading import counting
-from robustify.reading.columns import LOGGED_TARGET, NAMES, is_named, labelled_series, several, usual_names
+from robustify.reading.columns import (
+    LOGGED_TARGET,
+    NAMES,
+    choice_columns,
+    is_named,
+    labelled_series,
+    several,
+    usual_names,
+)
 from robustify.reading.loaders import answer_keys, option_columns
 from robustify.reading.loaders.file_evidence import ROWS_THAT_AGREE, FileEvidence, UncertainBaseError
 from robustify.reading.loaders.rows import Cells
+from robustify.reading.marks.labelling import as_mark, bare_mark
 from robustify.reading.printed import literal
 
 _ROWS_OF_LETTERS = 10
 """Least number of rows whose options are only small letters, or letters of another script, for a refusal."""
 _FEWEST_PICKS = 10
 """Least number of rows in which a pick is always the key for a refusal."""
+_LOOK_ALIKE = str.maketrans("abcehkmoptxy", "авсенкмортху")
+"""Latin letters, and the Cyrillic letters that look like them."""
 _GRADES = {"correct": True, "right": True, "incorrect": False, "wrong": False}
 
 
@@ -150,7 +161,14 @@ def _two_orders(case: Case) -> Notice | None:
         name for name in dict.fromkeys(name for cells in sample for name in cells) if name not in columns
     ]
     orders = [_options(cells, columns) for cells in sample]
-    for others in (*((name,) for name in names), *labelled_series(names)):
+    if 2 * case.evidence.n_asked_twice > len(case.lines) and (n := case.evidence.n_in_other_order):
+        mapped = ",".join(columns)
+        return Notice(
+            f" the question lists the options of `{mapped}` in another order ({n} of {len(case.lines)} rows), and keys may "
+            f"count either. If they count `{mapped}`, add `--map choices={mapped}`.",
+            code="options-in-two-orders",
+        )
+    for others in (*((name,) for name in names), *labelled_series(names), *choice_columns(names)):
         pairs = [(order, _options(cells, others)) for order, cells in zip(orders, sample, strict=True)]
         same = [pair for pair in pairs if pair[0] and sorted(pair[0]) == sorted(pair[1])]
         if 2 * len(same) > len(sample) and (n := sum(order != other for order, other in same)):
@@ -161,6 +179,25 @@ def _two_orders(case: Case) -> Notice | None:
                 code="options-in-two-orders",
             )
     return None
+
+
+def _two_alphabets(case: Case) -> Notice | None:
+    if not case.sample or _by_text(case):
+        return None
+    bare = {bare_mark(key) for key in case.evidence.short_keys}
+    marks = {mark for mark in bare if mark and len(mark) == 1 and mark.isalpha()}
+    latin = {mark for mark in marks if mark.isascii()}
+    labels = {as_mark(label) for key in case.evidence.kinds for label in key.labels}
+    # Latin A and B may stand for the first and third Cyrillic letters, which look like them.
+    may_be_theirs = "b" in latin and {mark.translate(_LOOK_ALIKE) for mark in latin} <= labels - latin
+    if not may_be_theirs and not (latin and latin < marks):
+        return None
+    key = case.evidence.fields.key
+    return Notice(
+        f" keys in `{key}` are letters of several alphabets that look alike, so they may name other options. Write all "
+        f"in the alphabet of the labels, or add `--map key={key}` if they are right as they are.",
+        code="mixed-alphabets",
+    )
 
 
 def _permuted(case: Case) -> Notice | None:
@@ -274,6 +311,7 @@ CHECKS = (
         "beside the same options in another order, nothing tells which one keys count",
         _two_orders,
     ),
+    Check("two alphabets", "letters of several alphabets look alike, but count differently", _two_alphabets),
     Check("permuted", "a column with an order of the options may be what keys count", _permuted),
     Check("picked", "keys that a column of picks always names may be those picks", _picked),
     Check(

@@ -14,14 +14,22 @@ from string import ascii_uppercase
 from typing import Any, cast
 
 from robustify.base.errors import DataError, Notice, counted
-from robustify.reading.columns import LOGGED_TARGET, NAMES, choice_columns, labelled_series, usual_names
+from robustify.reading.columns import (
+    LOGGED_TARGET,
+    NAMES,
+    choice_columns,
+    column_label,
+    is_mark_name,
+    labelled_series,
+    usual_names,
+)
 from robustify.reading.loaders import special_layouts
 from robustify.reading.loaders.option_columns import right_count_error, truth
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
 from robustify.reading.marks.labelling import cut_at_labels, without_tail
 
 _SAMPLE, _SAMPLE_OF_LAYOUT = 20, 200
-_POINTS = re.compile(r"(?:fraction|points?|grade|punkte|puntos)[\W_]*\w{1,2}$", re.IGNORECASE)
+_POINTS = re.compile(r"(?:fraction|points?|grade|punkte|puntos)[\W_]*(\w{1,2})$", re.IGNORECASE)
 """Names of columns with the points of an option. Scores may be those of a model."""
 _CROSSED = ("Context1", "Context2", "Target1", "Target2")
 
@@ -194,14 +202,25 @@ def _mark_columns(cells: Cells) -> tuple[str, ...]:
 
 @lru_cache
 def _mark_series(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the only series of columns that is as long as the only series of options."""
+    """Return the only series of columns of marks or points that is as long as the only series of options."""
     options = choice_columns(names)
     taken = {name for series in options for name in series}
     series = [
         marks for marks in labelled_series(name for name in names if name not in taken) if len(options) == 1
     ]
-    fitting = [marks for marks in series if len(marks) == len(options[0])]
+    fitting = [
+        marks
+        for marks in series
+        if len(marks) == len(options[0])
+        and (all(map(is_mark_name, marks)) or all(map(_are_points_of, marks, options[0])))
+    ]
     return fitting[0] if len(fitting) == 1 else ()
+
+
+def _are_points_of(name: str, option: str) -> bool:
+    """Return whether a column is called as the points of an option, with its label."""
+    match = _POINTS.match(name)
+    return match is not None and match[1].casefold() == column_label(option)[1].casefold()
 
 
 def _marked_options(cells: Cells) -> list[int]:

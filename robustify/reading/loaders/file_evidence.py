@@ -55,7 +55,7 @@ class FileEvidence:
         self._named: dict[str, list[frozenset[int]]] = {f"`{name}`": [] for name in self.candidates}
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
         self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = self.n_inside = 0
-        self.n_several_right = self.n_true_first = self.n_asked_twice = 0
+        self.n_several_right = self.n_true_first = self.n_asked_twice = self.n_in_other_order = 0
         self.counted_from_1 = False
         self.passages, self.stems, self.short_keys = False, set[str](), set[str]()
 
@@ -85,7 +85,10 @@ class FileEvidence:
             key = option_columns.own_label(cell, self.fields.choices, raw.labels)
             options.append(self._keys.read(replace(raw, key_is="auto", key=key), inside).places)
         self.cuts[raw.cut] += 1
-        self.n_asked_twice += _contains_options(raw.stem, choices)
+        same_order = _contains_options(raw.stem, choices)
+        other_order = not same_order and _lists_in_other_order(raw.stem, choices)
+        self.n_asked_twice += same_order or other_order
+        self.n_in_other_order += other_order
         self.n_with_lead += not raw.labels and has_lead(raw)
         self.n_true_first += [*map(option_columns.truth, choices)] == [True, False]
         self.n_several_right += raw.marked is not None and _right_has_separator(choices, raw.marked)
@@ -225,6 +228,17 @@ def _contains_options(stem: str, choices: Sequence[str]) -> bool:
             return False
         start += len(choice)
     return start - begin <= sum(map(len, choices)) + _MOST_BETWEEN * len(choices)
+
+
+def _lists_in_other_order(stem: str, choices: Sequence[str]) -> bool:
+    """Return whether a question lists the options with labels, but in another order."""
+    if len(choices) < _FEWEST_ASKED_TWICE or not all(choice in stem for choice in choices):
+        return False
+    listed = cut_at_labels(stem)
+    texts = [] if listed is None else [text.strip() for text in listed.texts[: len(choices)]]
+    texts[-1:] = [text.splitlines()[0].strip() for text in texts[-1:] if text]
+    own = [choice.strip() for choice in choices]
+    return texts != own and sorted(texts) == sorted(own)
 
 
 def _right_has_separator(choices: Sequence[str], right: int) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from robustify.base.errors import ItemError
 from robustify.base.texts import undressed
-from robustify.reading.columns import NAMES, choice_columns, column_label, usual_names
+from robustify.reading.columns import NAMES, choice_columns, column_label, every_named, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.option_columns import (
     NO_OPTIONS,
@@ -24,6 +24,7 @@ from robustify.reading.loaders.option_columns import (
     cells_of_columns,
     choices_of_columns,
     pieces_of,
+    truth,
     without_brackets,
 )
 from robustify.reading.marks import labelling
@@ -137,7 +138,16 @@ def _member_name(name: str) -> str:
 def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | None) -> Choices:
     names = dict.fromkeys(name for member in members for name in member)
     label = next(iter(usual_names(names, NAMES["option_label"])), "")
-    mark = mark if mark in names else next(iter(usual_names(names, NAMES["option_mark"])), "")
+    named = every_named(names, "option_mark")
+    if mark not in names:
+        marked = {tuple(bool(truth(member.get(name))) for member in members) for name in named}
+        if sum(map(any, marked)) > 1:
+            several = " and ".join(f"`{name}`" for name in named)
+            raise ItemError(
+                f"{what} has {several}, which mark different choices. Name the right one with `--map key=NAME`",
+                code="contradicting-keys",
+            )
+        mark = next(iter(named), "")
     others = [name for name in names if name not in (label, mark)]
     written = [
         name for name in others if all(type(member.get(name)) in (str, int, float) for member in members)
