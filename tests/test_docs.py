@@ -200,7 +200,7 @@ def test_every_setting_is_explained_and_no_other(tmp_path: Path, monkeypatch: py
 def test_every_example_of_a_config_can_be_read() -> None:
     page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
     examples = re.findall(r"```yaml\n(.*?)```", page, re.S)
-    assert len(examples) == 7
+    assert len(examples) == 5
     for example in examples:
         needed = {"name": "quiz", "sensitivity": "public", "data": "quiz.csv"}
         assert parse({**needed, **yaml.safe_load(example)}, "example")
