@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from robustify.base.errors import DataError, Notice, notice_code
+from robustify.base.errors import DataError, Notice, counted, notice_code
 from robustify.base.folded_words import LEAST_TERMS, readings, terms_named
 from robustify.base.key_file import Key
 from robustify.base.texts import escaped
@@ -343,19 +343,21 @@ def print_outcome(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> 
     for finding in outcome.findings:
         print(finding.as_line())
     refused, lines = outcome.refused, list(notes)
-    scanned = f"{outcome.files:,} contents, {outcome.size / 1e6:.1f} MB"
+    scanned = f"{counted(outcome.files, 'content')}, {outcome.size / 1e6:.1f} MB"
     if why_not:
         passes = "Text of a registered set passes unless it is shaped like an item."
         lines.append(
             Notice(f"The fingerprint layer did not run: {why_not}. {passes}", code="no-fingerprints")
         )
     if outcome.allowed:
-        note = f"findings in {outcome.allowed} contents are allowed by policy entries"
+        note = f"findings in {counted(outcome.allowed, 'content')} are allowed by policy entries"
         lines.append(Notice(note, code="allowed-findings"))
     if refused:
-        lines.append(f"REFUSED: {len(refused)} findings in {len({f.path for f in refused})} of {scanned}")
+        lines.append(
+            f"REFUSED: {counted(len(refused), 'finding')} in {len({f.path for f in refused})} of {scanned}"
+        )
     else:
-        lines.append(f"clean: {scanned}, {len(outcome.findings)} warnings")
+        lines.append(f"clean: {scanned}, {counted(len(outcome.findings), 'warning')}")
     rules = sorted({finding.rule for finding in refused}, key=lambda rule: rule.id)
     tell(*lines, *(f"{rule.id}: {rule.says}. {rule.remedy}" for rule in rules))
 

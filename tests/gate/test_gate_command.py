@@ -38,7 +38,7 @@ def test_a_finding_is_one_line_and_an_exit_code(capsys: pytest.CaptureFixture[st
     assert main(["a.jsonl", "b.md"]) == 4
     out, err = capsys.readouterr()
     assert out == "a.jsonl:1: RBG101 item-shape (5 shaped like an item, 5 with a key, to line 5)\n"
-    assert "REFUSED: 1 findings in 1 of 2" in err
+    assert "REFUSED: 1 finding in 1 of 2" in err
     assert codes_in(err) == ["no-fingerprints"]
     assert f"RBG101: {BY_ID['RBG101'].says}. {BY_ID['RBG101'].remedy}" in err
 
