@@ -17,7 +17,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.judging.summary.screen_parts import CUES
 from robustify.pipeline.steps import rejudge
 from robustify.report import explorer as islands
-from robustify.report.explaining import explained, flagged
+from robustify.report.explaining import evidence_lines, explained, flagged
 from robustify.report.explorer import page
 from robustify.runs.run import EVIDENCE, EXPLORER, Run
 from tests.gate.repo import rules_of
@@ -243,3 +243,14 @@ def test_a_changed_file_is_refused(run: Run) -> None:
     files = {**run.manifest["files"], EVIDENCE: "0" * 64}
     with pytest.raises(DataError, match=EVIDENCE):
         explained(Run(run.folder, {**run.manifest, "files": files}, run.guard), "i5")
+
+
+def test_a_kept_item_with_a_probable_shortcut_says_why_it_is_kept() -> None:
+    demo = Path(__file__).parents[2] / "results" / "benign_demo" / EVIDENCE
+    rows = map(json.loads, demo.read_text("utf-8").splitlines())
+    flagged_row = next(row for row in rows if row["verdict"] == "flagged" and row["p_shortcut"] > 0.5)
+    flagged_row |= {"cloze_excluded": None, "alike": []}
+    kept = flagged_row | {"verdict": "kept"}
+    unlikely = kept | {"p_shortcut": 0.4}
+    lines = [evidence_lines(row) for row in (flagged_row, kept, unlikely)]
+    assert [len(part) - len(lines[0]) for part in lines] == [0, 1, 0]
