@@ -87,6 +87,7 @@ def load_many(
         raise UsageError("no benchmark file was given. Name at least one.", code="no-file-given")
     given, sources = sources, [file for source in sources for file in _files(source)]
     parts = _read_parts(sources, guard)
+    parts[0] = _with_notes(parts[0], [note for source in given for note in _unread_files(source, sources)])
     single = len(parts) == 1
     packed, lines = packed_items(), array("q")
     files = tuple(part.path.name for part in parts for _ in part.lines)
@@ -124,6 +125,20 @@ def _files(source: Source) -> Sequence[Source]:
     from robustify.reading.loaders.folders import sources_of
 
     return sources_of(source)
+
+
+def _unread_files(source: Source, read: Sequence[Source]) -> Sequence[Notice]:
+    """Return a note on the files of a folder of tables that were not read, if there are any."""
+    if named_set(source.path) or not os.path.isdir(source.path):
+        return ()
+    from robustify.reading.loaders.folders import unread_files
+
+    return unread_files(source, read)
+
+
+def _with_notes(part: _Part, notes: Sequence[Notice]) -> _Part:
+    unread = (*part.recognised.unread, *notes)
+    return replace(part, recognised=replace(part.recognised, unread=unread)) if notes else part
 
 
 def _read_parts(sources: Sequence[Source], guard: Guard) -> list[_Part]:

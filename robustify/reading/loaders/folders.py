@@ -5,15 +5,25 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import DataError, Notice, UsageError, counted
 from robustify.base.files import sha256
-from robustify.reading.loaders.loaded import SPLIT_SUFFIX, SPLITS, Source
+from robustify.reading.loaders.loaded import SPLITS, Source
 from robustify.reading.loaders.open_file import require_digest
 
 _PARTS = [f"{folders}*.{kind}" for folders in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
 """Types of files that are read one by one. JSON files are, too, if the first one is a list."""
 _NUMBERED_PART = re.compile(r"[-_.]?\d*(-of-\d+)?$")
+_SPLIT_WORDS = {name: name for name in (*SPLITS - {"data", "eval"}, "fewshot", "holdout")} | {
+    "training": "train",
+    "testing": "test",
+}
+"""Words at the start or the end of a file's name that say its split."""
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+_OF_A_SET = (*_TABLES, ".json", ".parquet", ".arrow", ".xlsx", ".gz", ".zip", ".zst")
+"""Types of files that may hold items, for a note on those that are not read."""
+_ABOUT = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "metadata.json"}
+_LISTED = 3
 
 
 def split_files(path: Path, split: str | None) -> list[Path]:
@@ -50,10 +60,9 @@ def sources_of(source: Source) -> Sequence[Source]:
         return [source]
     splits: dict[str, list[Path]] = {}
     for file in tables:
-        suffix = SPLIT_SUFFIX.search(file.stem)
-        name = file.stem if file.stem in SPLITS else suffix[1] if suffix else ""
-        splits.setdefault(name, []).append(file)
+        splits.setdefault(_split_of(file), []).append(file)
     files = _of_split(path, splits, source.split)
+    _require_different(path, files)
     digest = (
         sha256(files[0])
         if len(files) == 1
@@ -65,11 +74,57 @@ def sources_of(source: Source) -> Sequence[Source]:
     return [source.model_copy(update={**changes, "path": str(file)}) for file in files]
 
 
+def unread_files(source: Source, read: Sequence[Source]) -> list[Notice]:
+    """Return a note on the files of a folder of tables that may hold items, but are of no other split and were not read."""
+    path = Path(source.path)
+    if not (tables := _tables(path)):
+        return []
+    known = {*tables, *(Path(one.path) for one in read)}
+    inside = [file for glob in ("*", "*/*", "*/*/*") for file in path.glob(glob)]
+    names = sorted(
+        str(file.relative_to(path))
+        for file in inside
+        if file not in known
+        and file.name not in _ABOUT
+        and not _is_hidden(file)
+        and file.suffix.lower() in _OF_A_SET
+        and not file.is_dir()
+    )
+    few = ", ".join(names[:_LISTED]) + f" and {len(names) - _LISTED} more" * (len(names) > _LISTED)
+    text = f"{counted(len(names), 'file')} of the folder {path.name} not read ({few}). To read one, name it"
+    return [Notice(text, code="unread-files")] * bool(names)
+
+
+def _split_of(file: Path) -> str:
+    """Return the split that the name of a file begins or ends with, such as `train-00000-of-00001`, or ""."""
+    words = _BETWEEN_WORDS.split(_NUMBERED_PART.sub("", file.stem).casefold().replace("few-shot", "fewshot"))
+    words = words[:-1] if len(words) > 1 and words[-1] in ("set", "split", "data") else words
+    if len(words) == 1 and words[0] in SPLITS:
+        return words[0]
+    return next((_SPLIT_WORDS[word] for word in (words[-1], words[0]) if word in _SPLIT_WORDS), "")
+
+
+def _require_different(path: Path, files: Sequence[Path]) -> None:
+    """Raise `DataError` if two files of a folder have the same content."""
+    first: dict[str, Path] = {}
+    for file in files:
+        if (other := first.setdefault(sha256(file), file)) is not file:
+            raise DataError(
+                f"{path}: {file.name} is a copy of {other.name}. Remove one, so that no item counts twice.",
+                code="repeated-file",
+            )
+
+
+def _is_hidden(file: Path) -> bool:
+    return file.name.startswith((".", "~$"))
+
+
 def _tables(path: Path) -> list[Path]:
     """Return the tables directly in a folder without Parquet or Arrow files, by name."""
     files = [] if any(any(path.glob(glob)) for glob in _PARTS) else sorted(path.iterdir())
-    tables = [file for file in files if file.suffix.lower() in _TABLES and file.is_file()]
-    lists = [file for file in files if file.suffix.lower() == ".json" and file.is_file()]
+    files = [file for file in files if file.is_file() and not _is_hidden(file)]
+    tables = [file for file in files if file.suffix.lower() in _TABLES]
+    lists = [file for file in files if file.suffix.lower() == ".json"]
     return tables or (lists if lists and _is_list(lists[0]) else [])
 
 
