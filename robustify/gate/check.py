@@ -66,7 +66,7 @@ RULES: tuple[GateRule, ...] = (
     GateRule("RBG402", "key-material", "a robustify key",
          "Make a new key, and treat everything that the old key protected as public. No entry lifts this rule.",
          allowable=False),
-    GateRule("RBG403", "restricted-run", "a file from the folder of a restricted run",
+    GateRule("RBG403", "restricted-run", "a record of a restricted run that must not be published",
          "Publish the hashed split or a run of the published release level. No entry lifts this rule.", allowable=False),
     GateRule("RBG404", "own-state", "a private file of robustify, such as a score cache or a record of accepted terms",
          "Keep the file outside the repository, where robustify wrote it. No entry lifts this rule.", allowable=False),
