@@ -28,6 +28,10 @@ _MOST_READ = 20_000
 _DATA = frozenset({".arrow", ".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt"})
 """Types of the files of a folder that may be read."""
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
+_GUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+"""Form of most canaries, which may stand between other signs of a token."""
+_ESCAPED = re.compile(rb"\\u00([2-7][0-9A-Fa-f])")
+"""Plain character as JSON may write it."""
 _WORDS = re.compile(r"[a-z0-9]+")
 _BLOCK, _OVERLAP = 8 << 20, 256
 _SignCode = Literal["S1", "S2", "S3", "S4", "S5"]
@@ -111,14 +115,19 @@ def not_attested(signs: Sequence[Sign], bench: Loaded, adapter: str | None) -> l
 
 def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -> Iterator[Sign]:
     manifests = _restricted()
+    read = list[Path]()
     for path in paths:
         # A downloaded set is a folder, perhaps with a folder for each split.
         parts = chain.from_iterable(map(path.glob, ("*", "*/*", "*/*/*")))
         files = sorted(file for file in parts if file.suffix.lower() in _DATA) if path.is_dir() else [path]
-        for file in filter(Path.is_file, files):
-            yield from _file_signs(file, manifests)
+        read += filter(Path.is_file, files)
+    for file in read:
+        yield from _file_signs(file, manifests)
     yield from _copy_signs(items)
-    names_given = [_spaced(name) for path in paths for name in (path.name, path.absolute().parent.name)]
+    # A link may have a harmless name, and a folder may have folders of sets.
+    links = [file.resolve() for file in read if file.is_symlink()]
+    named_paths = dict.fromkeys([*paths, *read, *links])
+    names_given = [_spaced(name) for path in named_paths for name in (path.name, path.absolute().parent.name)]
     names_given += map(_spaced, names)
     set_names = {manifest.id: {*map(_spaced, _names(manifest))} for manifest in manifests}
     named = [
@@ -160,7 +169,13 @@ def _file_signs(file: Path, manifests: Sequence[Manifest]) -> Iterator[Sign]:
                 digest.update(block)
                 # Tokens across the end of a block are found with the next block.
                 raw, tail = tail + block, block[-_OVERLAP:]
-                tokens = {token.lower() for token in _TOKEN.findall(raw)} if canaries else set()
+                raw = (
+                    _ESCAPED.sub(lambda match: bytes.fromhex(match[1].decode()), raw)
+                    if b"\\u00" in raw
+                    else raw
+                )
+                found = (*_TOKEN.findall(raw), *_GUID.findall(raw)) if canaries else ()
+                tokens = {token.lower() for token in found}
                 token_digests |= {hashlib.sha256(token).hexdigest() for token in tokens}
                 columns_found |= {name for name in columns - columns_found if name in raw}
             digests.add(digest.hexdigest())

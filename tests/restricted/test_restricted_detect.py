@@ -79,6 +79,29 @@ def test_which_signs_a_file_shows(mock: Path, case: dict[str, Any]) -> None:
     assert codes(made(mock, case)) == case["signs"]
 
 
+@pytest.mark.parametrize("written", [GUID.replace("-", r"\u002d"), f"canary_{GUID}_end"])
+def test_a_canary_is_found_in_other_writings(mock: Path, written: str) -> None:
+    edit(mock, canary_sha256=[hashlib.sha256(GUID.encode()).hexdigest()])
+    file = public(mock, [{**row, "note": "@"} for row in harmless(3)])
+    file.write_text(file.read_text().replace("@", written))
+    assert codes(file) == ["S2"]
+
+
+@pytest.mark.parametrize("place", ["a folder inside", "the target of a link"])
+def test_a_restricted_name_is_seen_in(mock: Path, place: str) -> None:
+    edit(mock, names=["vodakset"])
+    file = public(mock, harmless(3))
+    folder = file.parent
+    if place == "a folder inside":
+        (folder / "vodakset").mkdir()
+        file.rename(folder / "vodakset" / "quiz.jsonl")
+        public(mock, harmless(3), "other.jsonl")
+    else:
+        file.rename(mock / "vodakset.jsonl")
+        file.symlink_to(mock / "vodakset.jsonl")
+    assert codes(folder) == ["S4"]
+
+
 @pytest.mark.parametrize("spoil", ["an unknown key", "no YAML", "a folder that is gone"])
 def test_a_set_whose_adapter_cannot_be_read_lets_nothing_pass(
     mock: Path, monkeypatch: pytest.MonkeyPatch, spoil: str
