@@ -133,8 +133,7 @@ def require_settings(config: Config, wings: Wings) -> None:
     or a template shows the part that `hidden` names."""
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
     templates, names = sorted({t.name for t in screens}), sorted(m.name for m in config.models)
-    if config.models:
-        _require_hidden(config.hidden, screens)
+    _require_hidden(config.hidden, screens if config.models else ())
     for screen in (config.screen, *config.alternatives):
         if screen.template is not None and screen.template not in templates:
             raise UsageError(
