@@ -82,7 +82,9 @@ def run_of_logs(
         tasks = [*dict.fromkeys(log.task for log in opened), *[name] * bool(name)]
         files = [*(log.path for log in logs), *map(Path, data)]
         about, ids = tasks[-1] if tasks else _UNNAMED, () if gathered.items else gathered.topics
-        guard.require_ordinary_files(about, gathered.items or (), files, tasks, ids)
+        # Below a folder of logs, the folder of a run may have the name of its set.
+        folders = [part for log in logs if log.in_folder for part in log.path.parts[-3:-1]]
+        guard.require_ordinary_files(about, gathered.items or (), files, [*tasks, *folders], ids)
         given = name or (bench.name if bench else tasks[0] if len(tasks) == 1 else _UNNAMED)
         settings = {"hidden": options.hidden, **overrides, "name": run_name(given, _UNNAMED)}
         config = _config(opened, gathered, [_without_folder(source) for source in sources], settings)

@@ -135,12 +135,17 @@ def _is_instance(cells: Cells) -> bool:
 
 
 def _instance_cells(cells: Cells) -> Sequence[Cells] | Notice:
+    """Return the item of an instance of HELM, or none for its perturbed copies."""
+    if "perturbation" in cells:
+        return ()
     references = [as_object(reference) for reference in cast(list[object], cells["references"])]
     right = [i for i, reference in enumerate(references) if "correct" in reference.get("tags", ())]
     if len(right) != 1:
         return right_count_error(len(right)).reason
     options = [as_object(reference.get("output")).get("text") for reference in references]
-    return [{"id": cells.get("id"), "question": cells["input"], "options": options, "answer_index": right[0]}]
+    item = {"id": cells.get("id"), "question": cells["input"], "options": options, "answer_index": right[0]}
+    # A note names the split as not read, unless it is the usual one.
+    return [item if cells.get("split") in (None, "test") else {**item, "split": cells["split"]}]
 
 
 def _viewed_cells(cells: Cells) -> Sequence[Cells] | Notice:

@@ -4,11 +4,12 @@ To add a format, add an entry to `FORMATS`.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonprefix
 
-from robustify.base.errors import ItemError
+from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
 from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders.rows import Cells, SourceRow, as_object, cell_or_none
@@ -228,7 +229,18 @@ def _usual_text(cells: Cells, part: str) -> str:
 
 
 def _events(file: LogFile) -> list[SourceRow]:
-    """Return a row for each sample of OpenAI Evals, with its events by their type, and the model of the run."""
+    """Return a row for each sample of OpenAI Evals, with its events by their type, and the model of the run. Raise
+    `DataError` if the file has several runs, or several matches of a sample."""
+    n_runs = sum("spec" in row.cells for row in file.table.rows)
+    matched = Counter(
+        str(row.cells.get("sample_id")) for row in file.table.rows if row.cells.get("type") == "match"
+    )
+    if n_runs > 1 or max(matched.values(), default=0) > 1:
+        raise DataError(
+            f"{file.path.name}: the file has several runs, or several matches of a sample; expected one. Write each run to "
+            "a file of its own.",
+            code="several-runs-in-file",
+        )
     spec = as_object(file.table.rows[0].cells.get("spec"))
     samples: dict[str, SourceRow] = {}
     for row in file.table.rows:
@@ -265,7 +277,9 @@ def _promptfoo(_: LogFile, cells: Cells) -> Iterator[Archived]:
     expected = [
         value
         for test in map(as_object, asserted if isinstance(asserted, list) else ())
-        if test.get("type") in _EQUALS and "{{" not in (value := _first(test.get("value")))
+        if test.get("type") in _EQUALS
+        for value in _texts_of(test.get("value"))
+        if "{{" not in value
     ]
     named = as_object(cells.get("vars"))
     expected = expected or [*_texts_of(_usual_text(named, "key") or named.get("expected"))]
@@ -311,10 +325,9 @@ def _deepeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 def _wandb(_: LogFile, cells: Cells) -> Iterator[Archived]:
     """Read a row of the table that lm-eval sends to Weights & Biases. If options were scored, numbers name them."""
-    lines = (
-        str(cells.get("choices") or "").split("\n") if cells.get("output_type") == "multiple_choice" else []
-    )
-    pick, key = (_capital(cells.get(name), len(lines)) for name in ("filtered_predictions", "labels"))
+    scored = cells.get("output_type") == "multiple_choice"
+    options = _numbered_texts(str(cells.get("choices") or "")) if scored else ()
+    pick, key = (_capital(cells.get(name), len(options)) for name in ("filtered_predictions", "labels"))
     yield Archived(
         model="",
         sample=str(cells.get("id")),
@@ -322,8 +335,22 @@ def _wandb(_: LogFile, cells: Cells) -> Iterator[Archived]:
         reply=pick,
         keys=(key,),
         right=_any(scores_of_row({name: cells.get(name) for name in ("acc", "exact_match")}).values()),
-        choices=tuple(line.partition(". ")[2].strip() for line in lines),
+        choices=options,
     )
+
+
+def _numbered_texts(listed: str) -> tuple[str, ...]:
+    """Return the texts of a list such as `0. red` and `1. green`, whose texts may have several lines. Raise `ItemError` if
+    it does not count from 0."""
+    texts: list[str] = []
+    for line in listed.split("\n"):
+        if line.startswith(start := f"{len(texts)}. "):
+            texts.append(line.removeprefix(start))
+        elif texts:
+            texts[-1] += f"\n{line}"
+    if not listed.startswith("0. ") or not all(map(str.strip, texts)):
+        raise ItemError("`choices` does not number the options from 0", code="unnumbered-options")
+    return tuple(map(str.strip, texts))
 
 
 def _capital(cell: object, k: int) -> str:

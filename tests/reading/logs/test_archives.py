@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.pipeline.linted_logs import may_be_log
 from robustify.reading.logs import (
     READERS,
@@ -172,3 +172,35 @@ def test_right_replies_that_a_file_scores_as_wrong_are_counted(tmp_path: Path) -
     # The first reply of beta names the key in other words than a letter.
     logs, _ = read(ARCHIVES["promptfoo"](tmp_path, boxes(), REPLIES))
     assert [codes(log.notes).count("stricter-scores") for log in logs] == [0, 1]
+
+
+def test_two_runs_of_openai_evals_in_one_file_are_refused(tmp_path: Path) -> None:
+    first, second = ARCHIVES["openai-evals"](tmp_path, boxes(), REPLIES)
+    first.write_text(first.read_text() + second.read_text())
+    with pytest.raises(DataError) as raised:
+        read_log(first, LogOptions())
+    assert raised.value.code == "several-runs-in-file"
+
+
+def test_a_test_of_promptfoo_that_accepts_several_answers_is_no_key(tmp_path: Path) -> None:
+    path, _ = ARCHIVES["promptfoo"](tmp_path, boxes(), REPLIES)
+    tree = json.loads(path.read_text())
+    for row in tree["results"]["results"]:
+        row["testCase"]["assert"] = [{"type": "contains-any", "value": ["A", "B"]}]
+    path.write_text(json.dumps(tree))
+    faults = read_log(path, LogOptions()).faults
+    assert {fault.reason.code for fault in faults} == {"several-right-answers"}
+
+
+@pytest.mark.parametrize(("numbered", "n_options"), [(True, 4), (False, None)])
+def test_options_of_weights_and_biases_may_have_several_lines(
+    tmp_path: Path, numbered: bool, n_options: int | None
+) -> None:
+    row = {
+        "id": 0, "data": "Which box is heavy?", "labels": 1, "filtered_predictions": 1, "raw_predictions": 1,
+        "output_type": "multiple_choice",
+        "choices": "\n".join(f"{i}. " * numbered + f"box {i}\nwith a lid" for i in range(4)),
+    }  # fmt: skip
+    log = read_log(jsonl(tmp_path / "boxes.jsonl", [row]), LogOptions())
+    assert [reply.item.k for reply in log.replies] == [n_options] * numbered
+    assert [fault.reason.code for fault in log.faults] == ["unnumbered-options"] * (not numbered)
