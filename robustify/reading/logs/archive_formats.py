@@ -15,6 +15,7 @@ from robustify.reading.columns import NAMES, usual_names
 from robustify.reading.loaders.rows import Cells, SourceRow, as_object, cell_or_none
 from robustify.reading.logs.log import LogFile
 from robustify.reading.logs.naming import whole_number
+from robustify.reading.logs.requested import numbered_texts
 from robustify.reading.logs.stated_scores import scored_right, scores_of_row
 from robustify.reading.marks.labelling import LETTERS
 from robustify.reading.marks.picks import runs_on
@@ -326,7 +327,7 @@ def _deepeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
 def _wandb(_: LogFile, cells: Cells) -> Iterator[Archived]:
     """Read a row of the table that lm-eval sends to Weights & Biases. If options were scored, numbers name them."""
     scored = cells.get("output_type") == "multiple_choice"
-    options = _numbered_texts(str(cells.get("choices") or "")) if scored else ()
+    options = numbered_texts(str(cells.get("choices") or "")) if scored else ()
     pick, key = (_capital(cells.get(name), len(options)) for name in ("filtered_predictions", "labels"))
     yield Archived(
         model="",
@@ -337,20 +338,6 @@ def _wandb(_: LogFile, cells: Cells) -> Iterator[Archived]:
         right=_any(scores_of_row({name: cells.get(name) for name in ("acc", "exact_match")}).values()),
         choices=options,
     )
-
-
-def _numbered_texts(listed: str) -> tuple[str, ...]:
-    """Return the texts of a list such as `0. red` and `1. green`, whose texts may have several lines. Raise `ItemError` if
-    it does not count from 0."""
-    texts: list[str] = []
-    for line in listed.split("\n"):
-        if line.startswith(start := f"{len(texts)}. "):
-            texts.append(line.removeprefix(start))
-        elif texts:
-            texts[-1] += f"\n{line}"
-    if not listed.startswith("0. ") or not all(map(str.strip, texts)):
-        raise ItemError("`choices` does not number the options from 0", code="unnumbered-options")
-    return tuple(map(str.strip, texts))
 
 
 def _capital(cell: object, k: int) -> str:

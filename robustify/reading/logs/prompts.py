@@ -52,12 +52,13 @@ class Prompt(HoldsText):
 @dataclass(frozen=True, slots=True)
 class ShownParts:
     """Parts of an item that its prompt shows. `passage` is None if the item has none. `n_options` counts the options whose
-    texts are in the prompt, and `labels` are those of the options that it lists."""
+    texts are in the prompt, and `labels` are those of the options that it lists, which may be in another order."""
 
     question: bool
     passage: bool | None
     n_options: int
     labels: tuple[str, ...]
+    in_other_order: bool = False
 
 
 def parts_shown(prompt: Prompt) -> ShownParts:
@@ -75,7 +76,19 @@ def parts_shown(prompt: Prompt) -> ShownParts:
         _contains(seen, passage) if passage else None,
         sum(folded(choice) in before for choice in item.choices),
         listed.labels if listed else (),
+        _in_other_order(context[max(0, context.rfind(longest)) :], item.choices),
     )
+
+
+def _in_other_order(shown: str, choices: Sequence[str]) -> bool:
+    """Return whether a text lists the options of an item with labels, but in another order."""
+    listed = cut_at_labels(shown)
+    if listed is None or len(listed.texts) != len(choices):
+        return False
+    texts = [folded(text.strip()) for text in listed.texts]
+    texts[-1] = folded(listed.texts[-1].strip().split("\n")[0])
+    own = [folded(choice.strip()) for choice in choices]
+    return texts != own and sorted(texts) == sorted(own)
 
 
 def plain_context(context: str) -> str:
@@ -247,6 +260,15 @@ def decide_presentation(
             code="question-shown",
         )
     scored = [prompt for prompt in sample if not prompt.written]
+    if n_other := sum(
+        part.in_other_order and (prompt.written or prompt.by_letter)
+        for prompt, part in zip(sample, parts, strict=True)
+    ):
+        raise DataError(
+            f"{file}: {n_other} of {len(sample)} inspected prompts list the options in another order than the log, "
+            "so letters may name other options. Log the options as they were shown.",
+            code="options-in-two-orders",
+        )
     by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
     n_showing = sum(bool(part.question or part.n_options or part.labels) for part in parts)
     view, notes = _decide(PromptEvidence(options, len(sample), n_asking, n_showing, by_text))

@@ -347,3 +347,17 @@ def _shown_column(doc: Cells, cells: Cells) -> str | None:
         if isinstance(value, str) and " " in (text := value.strip()) and text in before_options
     }
     return max(places, key=places.__getitem__, default=None)
+
+
+def numbered_texts(listed: str) -> tuple[str, ...]:
+    """Return the texts of a list such as `0. red` and `1. green`, whose texts may have several lines. Raise `ItemError` if
+    it does not count from 0."""
+    texts: list[str] = []
+    for line in listed.split("\n"):
+        if line.startswith(start := f"{len(texts)}. "):
+            texts.append(line.removeprefix(start))
+        elif texts:
+            texts[-1] += f"\n{line}"
+    if not listed.startswith("0. ") or not all(map(str.strip, texts)):
+        raise ItemError("`choices` does not number the options from 0", code="unnumbered-options")
+    return tuple(map(str.strip, texts))

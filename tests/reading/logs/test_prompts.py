@@ -5,9 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from robustify.base.errors import DataError
 from robustify.reading.logs import LogOptions, read_log
 from robustify.reading.logs.log import LoggedItem
-from robustify.reading.logs.prompts import VIEW_RULES, Prompt, PromptEvidence, parts_shown
+from robustify.reading.logs.prompts import (
+    VIEW_RULES,
+    Prompt,
+    PromptEvidence,
+    decide_presentation,
+    parts_shown,
+)
 from tests.support.fake_logs import boxes, jsonl, written_row
 
 
@@ -55,3 +62,13 @@ def test_every_rule_of_the_view_decides_some_log_and_the_first_one_wins() -> Non
     }
     assert firsts == {name: name for name in logs}
     assert [rule.name for rule in VIEW_RULES] == [*logs]
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_prompts_with_the_options_in_another_order_are_refused(written: bool) -> None:
+    item = LoggedItem(3, "Which box is heavy?", ("red", "green", "blue"), 1)
+    context = "Which box is heavy?\nA. blue\nB. red\nC. green\nAnswer:"
+    prompt = Prompt(item, (context,), ("",)) if written else Prompt(item, (context,) * 3, (" A", " B", " C"))
+    with pytest.raises(DataError) as raised:
+        decide_presentation("boxes.jsonl", "lm-eval", [prompt], LogOptions())
+    assert raised.value.code == "options-in-two-orders"
