@@ -1,5 +1,6 @@
 """Whether a run says what its answers give: they are judged again, and every number and file is compared."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from robustify.runs.run import Run
 
 Leaf = str | float | bool | None
 SUMMARY = "summary.json"
+_MISSING = "nothing"
 _CLOSE = 1e-6
 """Largest relative difference of two numbers that another processor or library may cause."""
 
@@ -47,26 +49,30 @@ def recomputed(run: Run) -> Recomputed:
     """Judge the answers of a run again by its own rules, in a temporary folder. Raise as `rejudge`."""
     with TemporaryDirectory(prefix="robustify-") as place:
         again = rejudge(run, {}, Path(place) / run.folder.resolve().name)
-        stored, computed = (dict(_leaves(judged.summary.tree())) for judged in (run, again))
         first, second = run.manifest, again.manifest
         same = first.get("versions") == second.get("versions")
+        # Reading a summary drops what another version may have added.
+        trees = (
+            json.loads((judged.folder / SUMMARY).read_text(encoding="utf-8"))
+            if same
+            else judged.summary.tree()
+            for judged in (run, again)
+        )
+        stored, computed = (dict(_leaves(tree)) for tree in trees)
         names = sorted({*first["files"], *second["files"]} - {SUMMARY}) if same else []
         digests = ((name, first["files"].get(name), second["files"].get(name)) for name in names)
         files = tuple(
             name for name, x, y in digests
             if x != y and not (x and y and _same_text(run.folder / name, again.folder / name))
         )  # fmt: skip
-    for leaves in (stored, computed):
-        leaves.pop(
-            "signature", None
-        )  # names the version; among equal versions, summary.json is compared as a file
+    for leaves in () if same else (stored, computed):
+        leaves.pop("signature", None)  # names the version
     values = (
-        OtherValue(path, stored.get(path, "none"), computed.get(path, "none"))
+        OtherValue(path, stored.get(path, _MISSING), computed.get(path, _MISSING))
         for path in {**stored, **computed}
+        if not (path in stored and path in computed and _alike(stored[path], computed[path]))
     )
-    return Recomputed(
-        len(stored), len(names), tuple(v for v in values if not _alike(v.stored, v.computed)), files, same
-    )
+    return Recomputed(len(stored), len(names), tuple(values), files, same)
 
 
 _MOST_DIFFERENCES = 5
@@ -100,6 +106,8 @@ def require_as_computed(run: Run) -> Recomputed:
 def _leaves(tree: object, path: str = "") -> Iterator[tuple[str, Leaf]]:
     """Yield the values of JSON with their dotted paths."""
     match tree:
+        case Mapping() | list() | tuple() if not tree:
+            yield path, "empty"
         case Mapping():
             for name, part in tree.items():
                 yield from _leaves(part, f"{path}.{name}" if path else str(name))
@@ -128,6 +136,9 @@ def _same_text(first: Path, second: Path) -> bool:
 
 
 def _alike(x: Leaf, y: Leaf) -> bool:
+    """Return whether two values are equal, or are numbers that differ only in their last digits. Counts have none."""
+    if isinstance(x, int) or isinstance(y, int):
+        return x == y and isinstance(x, bool) == isinstance(y, bool)
     if isinstance(x, (int, float)) and isinstance(y, (int, float)):
         return isclose(x, y, rel_tol=_CLOSE, abs_tol=_CLOSE)
     return x == y

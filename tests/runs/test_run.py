@@ -75,6 +75,12 @@ def test_a_forged_number_or_page_is_not_as_computed(config: Config, tmp_path: Pa
         assert result.files == (() if file == summary else (page.name,))
         for changed, content in before.items():
             changed.write_bytes(content)
+    for member, value in (("signature", "x"), ("more", "none"), ("more", [])):
+        summary.write_text(json.dumps({**json.loads(before[summary]), member: value}))
+        changed_values = recomputed(renewed(run.folder, summary.name)).values
+        assert [value.path for value in changed_values] == [member]
+    summary.write_bytes(before[summary])
+    renewed(run.folder, summary.name)
     last_digit = re.sub(r"(?<=\d\.\d{6})\d+", lambda digits: digits[0] + "1", before[page].decode())
     assert last_digit != before[page].decode()
     page.write_text(last_digit)
