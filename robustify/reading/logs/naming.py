@@ -13,6 +13,9 @@ from robustify.reading.marks.labelling import COUNTED, bare_mark, series_of
 from robustify.reading.marks.picks import NoPick, Picked, read_pick
 from robustify.reading.marks.reply_parts import quoted_members
 
+_FEWEST_KEYS, _FEWEST_MARKS = 3, 10
+"""Least number of different keys, and of picks that are all 0 or 1, for a refusal, because the picks may be marks."""
+
 
 @dataclass(frozen=True, slots=True)
 class Naming:
@@ -89,6 +92,13 @@ def decide_naming(
             f"{file}: keys count from 0, but picks may count from 1, because none is 0 and some exceed every key. "
             "Write both in one way, or set --map first==0 if picks count from 0, too.",
             code="different-first-numbers",
+        )
+    by_letter = {mark for key in keys if (mark := bare_mark(str(key))) is not None and mark.isalpha()}
+    if not first and of_picks == {0, 1} and len(by_letter) >= _FEWEST_KEYS and len(picks) >= _FEWEST_MARKS:
+        raise DataError(
+            f"{file}: keys are letters, but all picks are 0 or 1, so they may say whether the answer was right. Map the "
+            "column of the answers with --map pick=NAME, or set --map first==0 if 0 and 1 are the first two options.",
+            code="picks-may-be-marks",
         )
     return namings[0], namings[1]
 
