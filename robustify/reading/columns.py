@@ -151,8 +151,11 @@ def _marked_columns(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 def is_mark_name(name: str) -> bool:
     """Return whether a column with a label is called as a mark of the right option, such as `A correct` or `label_A`."""
-    match = _COLUMN.fullmatch(name)
-    return _MARK_BEHIND.search(name) is not None or (match is not None and name_key(match[1]) in _MARKS)
+    match, option = _COLUMN.fullmatch(name), _MARK_BEHIND.sub("", name)
+    prefix, label = column_label(option) if option != name else ("", "")
+    # `model 1 correct` says whether a model was right.
+    of_an_option = label != "" and prefix in OPTION_PREFIXES
+    return of_an_option or (match is not None and name_key(match[1]) in _MARKS)
 
 
 def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:

@@ -331,8 +331,14 @@ def _plain_forms(schema: Any) -> Mapping[str, Callable[[Any], object]]:
     import pyarrow as pa
 
     kinds: Mapping[str, Any] = {field.name: field.type for field in schema}
-    maps = {name: dict for name, kind in kinds.items() if pa.types.is_map(kind)}
+    maps = {name: _distinct for name, kind in kinds.items() if pa.types.is_map(kind)}
     return {**maps, **{name: str for name, kind in kinds.items() if pa.types.is_decimal(kind)}}
+
+
+def _distinct(pairs: Sequence[tuple[Any, Any]]) -> object:
+    """Return a map as an object, or as a list of pairs if a name repeats."""
+    members = dict(pairs)
+    return members if len(members) == len(pairs) else [*map(list, pairs)]
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Sequence[str]]:

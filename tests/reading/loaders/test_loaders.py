@@ -219,3 +219,12 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     path.write_text(lines([{**LISTED, "answer": "C"}] * 4), "utf-8")
     with refuses("file-changed"):
         list(table.rows)
+
+
+def test_a_map_of_parquet_with_a_repeated_label_loses_no_option(tmp_path: Path) -> None:
+    pairs = [("A", "red"), ("A", "blue"), ("B", "grey")]
+    options = pa.array([pairs], pa.map_(pa.string(), pa.string()))
+    table = pa.table({"question": ["Which lamp?"], "options": options, "answer": ["B"]})
+    path = parquet(tmp_path / "x.parquet", table)
+    with refuses("not-text"):
+        load(Source(path=str(path)), UNGUARDED)
