@@ -40,7 +40,9 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     model = options.name or log.model_name(str(spec.get("model") or ""), "model")
     asked_rows = [(row, items[row.line]) for row in table.rows if row.line in items]
     prompts = [Prompt(item, (text,), ("",)) for row, item in asked_rows if (text := _prompt(row.cells))]
-    presentation = decide_presentation(path.name, KIND, prompts, options, from_prompts=True)
+    presentation = decide_presentation(
+        path.name, KIND, prompts, options, from_prompts=True, maps_letters=True
+    )
     texts = _completions(samples) if options.linting else {}
     exchanges: dict[tuple[int, log.Name], Exchange] = {}
     stricter = list[int]()

@@ -235,11 +235,13 @@ def _decide(seen: PromptEvidence) -> tuple[View, list[Notice]]:
 
 
 def decide_presentation(
-    file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions, *, from_prompts: bool = False
-) -> Presentation:
+    file: str, kind: str, prompts: Sequence[Prompt], options: LogOptions, *, from_prompts: bool = False,
+    maps_letters: bool = False,
+) -> Presentation:  # fmt: skip
     """Return the view and template in which the items of a log were asked. The template is `kind` unless all prompts match
-    one of robustify. If questions were read `from_prompts` and all are equal, they are an instruction. Raise `UsageError`
-    or `DataError` if prompts contradict `options.view`."""
+    one of robustify. If questions were read `from_prompts` and all are equal, they are an instruction. If the harness
+    `maps_letters` of shuffled options to those of the log, prompts may list them in another order. Raise `UsageError` or
+    `DataError` if prompts contradict `options.view`, and `DataError` if most list the options in another order."""
     ours = _ours(prompts)
     if ours is not None:
         if options.view not in (None, ours.view):
@@ -260,13 +262,14 @@ def decide_presentation(
             code="question-shown",
         )
     scored = [prompt for prompt in sample if not prompt.written]
-    if n_other := sum(
+    n_other = 0 if maps_letters else sum(
         part.in_other_order and (prompt.written or prompt.by_letter)
         for prompt, part in zip(sample, parts, strict=True)
-    ):
+    )  # fmt: skip
+    turned = f"{n_other} of {len(sample)} inspected prompts list the options in another order than the log, so letters"
+    if 2 * n_other > len(sample):
         raise DataError(
-            f"{file}: {n_other} of {len(sample)} inspected prompts list the options in another order than the log, "
-            "so letters may name other options. Log the options as they were shown.",
+            f"{file}: {turned} may name other options. Log the options as they were shown.",
             code="options-in-two-orders",
         )
     by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
@@ -276,6 +279,10 @@ def decide_presentation(
         notes += same_question_notes(prompt.item for prompt in prompts)
     if not by_text:
         notes += _options_notes(sample, parts)
+    if n_other:
+        notes.append(
+            Notice(f"{turned} in their replies may name other options", code="some-options-in-two-orders")
+        )
     return Presentation(view, kind, notes=tuple(notes), labels=_usual_labels(parts))
 
 

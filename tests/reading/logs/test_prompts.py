@@ -72,3 +72,14 @@ def test_prompts_with_the_options_in_another_order_are_refused(written: bool) ->
     with pytest.raises(DataError) as raised:
         decide_presentation("boxes.jsonl", "lm-eval", [prompt], LogOptions())
     assert raised.value.code == "options-in-two-orders"
+
+
+@pytest.mark.parametrize(("n", "maps_letters"), [(1, False), (3, True)])
+def test_few_turned_prompts_are_noted_and_those_of_a_harness_that_maps_letters_are_not(
+    n: int, maps_letters: bool
+) -> None:
+    item = LoggedItem(3, "Which box is heavy?", ("red", "green", "blue"), 1)
+    listed = ["A. blue\nB. red\nC. green"] * n + ["A. red\nB. green\nC. blue"] * (3 - n)
+    prompts = [Prompt(item, (f"Which box is heavy?\n{options}\nAnswer:",), ("",)) for options in listed]
+    shown = decide_presentation("boxes.jsonl", "lm-eval", prompts, LogOptions(), maps_letters=maps_letters)
+    assert ("some-options-in-two-orders" in [note.code for note in shown.notes]) is not maps_letters
