@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -22,9 +23,10 @@ _COMPRESSED: Mapping[bytes, Callable[[Stream], Stream]] = {
 }
 _ZIP, _TAR, _TAR_AT = b"PK\x03\x04", b"ustar", 257
 _UNREADABLE = (
-    OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError, NotImplementedError, RuntimeError,
+    OSError, EOFError, ValueError, RuntimeError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile,
+    tarfile.TarError,
 )  # fmt: skip
-"""What the libraries raise for damaged and encrypted archives, and for unknown methods."""
+"""What the libraries raise for damaged and encrypted archives, and for unknown methods of packing."""
 
 
 def layers(stream: Stream, size: int, deepest: int = DEEPEST) -> Iterator[Iterator[bytes]]:
@@ -55,6 +57,7 @@ def _packed(stream: Stream, start: bytes) -> Iterator[Stream]:
                         yield archive.open(member)
     elif start[_TAR_AT:] == _TAR:
         with tarfile.open(fileobj=stream) as tape:
-            yield from filter(None, map(tape.extractfile, tape))
+            # A link may name no member, and the member that it names is read itself.
+            yield from filter(None, (tape.extractfile(member) for member in tape if member.isfile()))
     else:
         yield from (unpack(stream) for magic, unpack in _COMPRESSED.items() if start.startswith(magic))

@@ -174,8 +174,8 @@ def _file_signs(file: Path, manifests: Sequence[Manifest]) -> Iterator[Sign]:
                     if b"\\u00" in raw
                     else raw
                 )
-                found = (*_TOKEN.findall(raw), *_GUID.findall(raw)) if canaries else ()
-                tokens = {token.lower() for token in found}
+                written = (*_TOKEN.findall(raw), *_GUID.findall(raw)) if canaries else ()
+                tokens = {token.lower() for token in written}
                 token_digests |= {hashlib.sha256(token).hexdigest() for token in tokens}
                 columns_found |= {name for name in columns - columns_found if name in raw}
             digests.add(digest.hexdigest())
