@@ -79,7 +79,7 @@ def unread_files(source: Source, read: Sequence[Source]) -> list[Notice]:
     path = Path(source.path)
     if not (tables := _tables(path)):
         return []
-    known = {*tables, *(Path(one.path) for one in read)}
+    known = {*tables, *(Path(part.path) for part in read)}
     inside = [file for glob in ("*", "*/*", "*/*/*") for file in path.glob(glob)]
     names = sorted(
         str(file.relative_to(path))
