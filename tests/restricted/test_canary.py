@@ -83,6 +83,8 @@ FAULTS: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
     "an item twice": lambda rows: edited(rows, **{k: rows[2][k] for k in ("question", "choices")}),
     "a field that is named like a text": lambda rows: edited(rows, **{rows[3]["question"]: 1}),
     "a topic that is a text": lambda rows: edited(rows, topic=rows[3]["question"]),
+    "groups that are texts": lambda rows: rows_as_json(
+        [{**row, "group": rows[i - i % 2]["question"]} for i, row in enumerate(rows)]).encode(),
     "choices for names of fields": lambda rows: rows_as_json(
         [{"q": r["question"], **{c.split()[-1]: 1 for c in r["choices"]}} for r in rows]).encode(),
     "ids for names of fields": lambda rows: json.dumps({row["id"]: row for row in rows}).encode(),
