@@ -102,11 +102,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     done = steps.robustify(
         settings, folder, cache, plugged, watcher(given["progress"]), tell, force=given["force"]
     )
-    after = {} if done.restricted else done.manifest["config"]
-    if changed := [name for name, value in after.items() if before.get(name, value) != value]:
-        say(
-            f"{folder} had a run with other settings ({', '.join(changed)}), which was replaced. -o DIR keeps both."
-        )
+    _say_what_changed(before, done)
     data = done.manifest["data"]
     notes = with_codes(data.get("notes", ()), data.get("note_codes", ()))
     for note in notes:
@@ -141,6 +137,15 @@ def _settings_in(folder: Path) -> Mapping[str, Any]:
         return {}
     settings = tree.get("config") if isinstance(tree, Mapping) else None
     return settings if isinstance(settings, Mapping) else {}
+
+
+def _say_what_changed(before: Mapping[str, Any], done: "Run") -> None:
+    """Say which settings differ from those of the run that was replaced, if there was one."""
+    after = {} if done.restricted else done.manifest["config"]
+    if changed := [name for name, value in after.items() if before.get(name, value) != value]:
+        say(
+            f"{done.folder} had a run with other settings ({', '.join(changed)}), which was replaced. -o DIR keeps both."
+        )
 
 
 def close_run(

@@ -11,7 +11,8 @@ from robustify.models.engines.protocols import Watch
 from robustify.pipeline.from_logs import NO_VOTERS, run_of_logs
 from robustify.pipeline.run_input import unwatched
 from robustify.reading.guard import Guard
-from robustify.reading.logs import LogOptions, LogPath, logs_in, pick_tables, read_log
+from robustify.reading.logs import LogOptions, LogPath, logs_in, read_log
+from robustify.reading.logs.tables import pick_tables
 from robustify.runs.run import Run
 
 _TABLE = pick_tables.READER.kind

@@ -140,7 +140,7 @@ def test_a_dataclass_with_text_has_a_repr_of_its_own() -> None:
     found = dict(generated_reprs())
     assert len(found) > 80
     # Names of columns and of a command's options, given on the command line.
-    known = {"reading/logs/pick_rules.py:PickColumns", "export/writing.py:Exporter"}
+    known = {"reading/logs/tables/pick_rules.py:PickColumns", "export/writing.py:Exporter"}
     assert {name for name, fields in found.items() if fields & TELLING} <= known
 
 

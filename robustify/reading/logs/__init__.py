@@ -12,10 +12,11 @@ from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import SourceTable, fault_lines
-from robustify.reading.logs import archives, inspect_logs, lighteval_logs, lm_eval_logs, pick_tables
+from robustify.reading.logs import archives, inspect_logs, lighteval_logs, lm_eval_logs
 from robustify.reading.logs.gathered import Gathered, gather
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, fingerprint, join_few
-from robustify.reading.logs.pick_tables import mapping
+from robustify.reading.logs.tables import pick_tables
+from robustify.reading.logs.tables.pick_tables import mapping
 
 _IN_FOLDERS = (
     (

@@ -11,11 +11,11 @@ from robustify.base.errors import ItemError, Notice, UsageError
 from robustify.base.texts import unspaced
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import SourceTable, rows_or_faults
-from robustify.reading.logs import pick_tables
 from robustify.reading.logs.archive_formats import FORMATS, Archived, Format
 from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
 from robustify.reading.logs.log import Log, LogFile, LogOptions, LogReader, ShownBefore, model_name, path_name
 from robustify.reading.logs.requested import NO_TEXTS, last_question, listed_options, without_instruction
+from robustify.reading.logs.tables import pick_tables
 from robustify.reading.marks.labelling import only_labels
 
 _UNNAMED = Notice(

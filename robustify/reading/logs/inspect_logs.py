@@ -21,6 +21,7 @@ from robustify.reading.logs.prompts import Prompt, content_texts, decide_present
 
 KIND = "inspect"
 _ATTACHED = "attachment://"
+_decide = partial(decide_presentation, from_prompts=True, maps_letters=True)
 
 
 def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log.Log:
@@ -40,9 +41,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
     model = options.name or log.model_name(str(spec.get("model") or ""), "model")
     asked_rows = [(row, items[row.line]) for row in table.rows if row.line in items]
     prompts = [Prompt(item, (text,), ("",)) for row, item in asked_rows if (text := _prompt(row.cells))]
-    presentation = decide_presentation(
-        path.name, KIND, prompts, options, from_prompts=True, maps_letters=True
-    )
+    presentation = _decide(path.name, KIND, prompts, options)
     texts = _completions(samples) if options.linting else {}
     exchanges: dict[tuple[int, log.Name], Exchange] = {}
     stricter = list[int]()
@@ -63,11 +62,7 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         if options.linting:
             exchanges[row.line, model] = _exchange(row.cells, score, texts, right, contradicts)
         elif contradicts:
-            raise ItemError(
-                f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
-                "Check that both are letters of the logged choices.",
-                code="contradicted-key",
-            )
+            raise _contradiction(right)
         return make(row.line, item=item, **answer)
 
     read, wrong = rows_or_faults(asked_rows, reply)
@@ -88,6 +83,14 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
         facts=_facts(tree, spec),
         notes=tuple(notes),
         exchanges=exchanges,
+    )
+
+
+def _contradiction(right: bool | None) -> ItemError:
+    return ItemError(
+        f"the sample is scored as {'right' if right else 'wrong'}, but its answer and target imply the opposite. "
+        "Check that both are letters of the logged choices.",
+        code="contradicted-key",
     )
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from robustify.base.errors import DataError, ItemError
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import Cells, as_object, cell_or_none, cell_value, has, rows_or_faults
-from robustify.reading.logs import pick_tables
 from robustify.reading.logs.archive_formats import with_members
 from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
 from robustify.reading.logs.log import (
@@ -30,6 +29,7 @@ from robustify.reading.logs.log import (
 from robustify.reading.logs.requested import NO_TEXTS, listed_options, without_instruction
 from robustify.reading.logs.responses import innermost
 from robustify.reading.logs.stated_scores import scores_of_row
+from robustify.reading.logs.tables import pick_tables
 from robustify.reading.marks.labelling import only_labels
 from robustify.reading.printed import literal
 

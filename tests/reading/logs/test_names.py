@@ -20,7 +20,7 @@ from robustify.reading.logs.log import (
     path_name,
     topics_in,
 )
-from robustify.reading.logs.pick_tables import PARTS
+from robustify.reading.logs.tables.pick_tables import PARTS
 from tests.support.cases import refuses
 from tests.support.fake_logs import (
     inspect_sample,

@@ -8,7 +8,7 @@ import pytest
 
 from robustify.reading.columns import NAMES
 from robustify.reading.logs import LogOptions, gather, mapping, read_log
-from robustify.reading.logs.pick_rules import RULES, Profile, decide
+from robustify.reading.logs.tables.pick_rules import RULES, Profile, decide
 from tests.support.fake_logs import boxes, sheet
 
 DRESSED = {

@@ -20,7 +20,9 @@ from robustify.reading.loaders.loaded import mapped_columns
 from robustify.reading.logs import log, stated_scores
 from robustify.reading.logs.exchanges import Exchange
 from robustify.reading.logs.naming import Naming, decide_naming, whole_number
-from robustify.reading.logs.pick_rules import (
+from robustify.reading.logs.prompts import assumed_view
+from robustify.reading.logs.responses import run_on_notes
+from robustify.reading.logs.tables.pick_rules import (
     BEST_SCORE,
     CALLED,
     PARTS,
@@ -33,8 +35,6 @@ from robustify.reading.logs.pick_rules import (
     pick_cells,
     require_parts,
 )
-from robustify.reading.logs.prompts import assumed_view
-from robustify.reading.logs.responses import run_on_notes
 from robustify.reading.marks.picks import runs_on
 
 KIND = "picks"
