@@ -79,12 +79,12 @@ def unread_files(source: Source, read: Sequence[Source]) -> list[Notice]:
     path = Path(source.path)
     if not (tables := _tables(path)):
         return []
-    known = {*tables, *(Path(part.path) for part in read)}
+    in_splits = {*tables, *(Path(part.path) for part in read)}
     inside = [file for glob in ("*", "*/*", "*/*/*") for file in path.glob(glob)]
     names = sorted(
         str(file.relative_to(path))
         for file in inside
-        if file not in known
+        if file not in in_splits
         and file.name not in _ABOUT
         and not _is_hidden(file)
         and file.suffix.lower() in _OF_A_SET
