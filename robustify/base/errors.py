@@ -58,13 +58,13 @@ class RobustifyError(Exception):
 
 
 class UsageError(RobustifyError):
-    """Invalid command line or config, or a named file that does not exist."""
+    """The command line or config is invalid, or a named file does not exist."""
 
     exit_code = 2
 
 
 class DataError(RobustifyError):
-    """File with missing or invalid contents."""
+    """A file has missing or invalid contents."""
 
     exit_code = 3
 
@@ -106,26 +106,26 @@ class ItemError(DataError):
 
 
 class AuthorisationError(RobustifyError):
-    """The gate refused content, or a restricted set was refused: its terms, data, secret key, or private folder is missing,
-    or its text would leave the machine."""
+    """The gate refused content, or a restricted set was refused, because its terms, data, secret key, or private folder is
+    missing, or its text would leave the machine."""
 
     exit_code = 4
 
 
 class ModelError(RobustifyError):
-    """Model or server that is missing, damaged, refused, or lost, or that returns unusable numbers."""
+    """A model or server is missing, damaged, refused, or lost, or returns unusable numbers."""
 
     exit_code = 5
 
 
 class ResourceError(RobustifyError):
-    """Problem with disk space, a lock, or memory."""
+    """Disk space or memory is exhausted, or a file or folder is locked or cannot be written."""
 
     exit_code = 6
 
 
 class GuardrailError(RobustifyError):
-    """Bad news: a failed audit or guardrail, a lint warning, too many ungraded answers, or worse scores (`--alert`)."""
+    """An audit or guardrail failed, `lint` warned, too many answers are ungraded, or a run got worse (`--alert`)."""
 
     exit_code = 7
 

@@ -55,19 +55,19 @@ _REVIEWED = f"If a person has reviewed it, run `{_ALLOW}`, for a message with th
 _HARMLESS = f"Remove the items. If they are harmless, run `{_ALLOW}`."
 
 RULES: tuple[GateRule, ...] = (
-    GateRule("RBG101", "item-shape", "records, rows or blocks shaped like multiple-choice items", _HARMLESS),
+    GateRule("RBG101", "item-shape", "records, rows, or blocks shaped like multiple-choice items", _HARMLESS),
     GateRule("RBG104", "item-near", "one or two item shapes without a key (a warning)",
          "Check whether this is an item of a sensitive set.", refuses=False),
-    GateRule("RBG201", "category-words", "an item shape in a file that names control regimes or categories", _HARMLESS),
+    GateRule("RBG201", "category-words", "an item shape in a file that names controlled categories", _HARMLESS),
     GateRule("RBG301", "fingerprint", "text of a registered set",
          "Remove the text from every commit in the history. No entry lifts this rule.", allowable=False),
     GateRule("RBG401", "canary", "a canary line, which marks a benchmark that must not be republished",
          f"Remove the benchmark data. If the text only mentions the canary, run `{_ALLOW}`."),
-    GateRule("RBG402", "key-material", "a robustify key",
+    GateRule("RBG402", "key-material", "a secret key of robustify",
          "Make a new key, and treat everything that the old key protected as public. No entry lifts this rule.",
          allowable=False),
     GateRule("RBG403", "restricted-run", "a record of a restricted run that must not be published",
-         "Publish the hashed split or a run of the published release level. No entry lifts this rule.", allowable=False),
+         "Publish the hashed split, or what `export published` writes. No entry lifts this rule.", allowable=False),
     GateRule("RBG404", "own-state", "a private file of robustify, such as a score cache or a record of accepted terms",
          "Keep the file outside the repository, where robustify wrote it. No entry lifts this rule.", allowable=False),
     GateRule("RBG405", "keyed-ids", "keyed item IDs outside a hashed split, or a hashed split with more than IDs",
@@ -76,9 +76,9 @@ RULES: tuple[GateRule, ...] = (
          f"Commit the content as text. {_REVIEWED}"),
     GateRule("RBG502", "unreadable", "over 160 unreadable characters (encoded, symbols, hidden), or 64 in one piece",
          f"Commit the content as text. {_REVIEWED}"),
-    GateRule("RBG503", "too-large", "content that exceeds the limit of size",
+    GateRule("RBG503", "too-large", "content above the size limit",
          f"Split the file. {_REVIEWED}"),
-    GateRule("RBG505", "elsewhere", "a pointer to content outside the repository, such as of Git LFS",
+    GateRule("RBG505", "elsewhere", "a pointer to content outside the repository, such as one of Git LFS",
          f"Scan that content with `robustify gate FILE`. If it is clean, run `{_ALLOW}`."),
 )  # fmt: skip
 
