@@ -4,6 +4,7 @@ No message contains an excerpt or repeats an argument that is not understood. On
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -250,7 +251,9 @@ _CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A", "", TE
 def _doctor(argv: Sequence[str]) -> int:
     """Print the state of each part of the gate, and return 0 if all are on, or 4 otherwise."""
     says = "Test whether each installed hook refuses a made-up item and finds registered text."
-    options = _Parser("robustify gate doctor", says).parse_args(list(argv))
+    parser = _Parser("robustify gate doctor", says)
+    parser.add_argument("--json", action="store_true", help="print only one JSON object")
+    options = parser.parse_args(list(argv))
     try:
         why_not = _fingerprints(options)[1]
     except RobustifyError as error:
@@ -259,9 +262,16 @@ def _doctor(argv: Sequence[str]) -> int:
     outside = Notice("not in a Git repository, so no hook runs", code="no-work-tree")
     faults = {"fingerprints": Notice(f"did not run: {why_not}" if why_not else "", code="no-fingerprints")}
     faults |= dict(_test_hooks(root)) if root else {"repository": outside}
-    for name, fault in faults.items():
-        print(f"OFF  {name}: {fault} [{fault.code}]" if fault else f"on   {name}")
     n = sum(map(bool, faults.values()))
+    if options.json:
+        rows = [
+            {"part": name, "on": not fault, "code": fault.code if fault else None, "fault": str(fault)}
+            for name, fault in faults.items()
+        ]
+        print(json.dumps({"on": not n, "parts": rows}))
+    else:
+        for name, fault in faults.items():
+            print(f"OFF  {name}: {fault} [{fault.code}]" if fault else f"on   {name}")
     are = f"{n} of {len(faults)} parts are off" if n else f"all {len(faults)} parts are on"
     tell(f"{are}. docs/security.md lists what passes.")
     return AuthorisationError.exit_code if n else 0

@@ -1,5 +1,6 @@
 """The gate where nobody can skip it: the CI step over the commits, the hooks as pre-commit installs them, the doctor."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -125,6 +126,12 @@ def test_each_hook_is_run_on_a_canary(repo: Scanned, capsys: pytest.CaptureFixtu
     assert (repo.git("rev-parse", "HEAD"), repo.git("status", "--short")) == (before, f"?? {NAME}")
     os.chdir(repo.place.parent)
     assert set(off(capsys)) == {"fingerprints", "repository"}
+    assert main(["doctor", "--json"]) == 4
+    tree = json.loads(capsys.readouterr().out)
+    assert (tree["on"], [(part["part"], part["on"]) for part in tree["parts"]]) == (
+        False, [("fingerprints", False), ("repository", False)]
+    )  # fmt: skip
+    assert [part["code"] for part in tree["parts"]] == ["no-fingerprints", "no-work-tree"]
     os.chdir(Repo(repo.place / "empty").place)
     assert set(off(capsys)) == {"fingerprints", *(f"{stage} hook" for stage in HOOKS)}
 
