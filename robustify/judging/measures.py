@@ -341,7 +341,7 @@ MEASURES = (
     Measure("flagged", "flags", "share", "set", Disclosed("screen", 10, _ALL, charged=False), _flagged),
     Measure("flagged_by_chance", "flags", "share", "set", Disclosed("screen", 20, _ALL), _of_screen(_by_chance)),
     Measure("excess_p", "flags", "p", "set", Disclosed("screen", 30, _ALL),
-            _of_screen(lambda s: s.excess_over_chance and s.excess_over_chance.p)),
+            _of_screen(lambda s: s.excess_over_chance and s.excess_over_chance.p, applies=lambda s: s.cut is None)),
     Measure("shortcuts", "flags", "share", "set", Disclosed("screen", 70, _ALL),
             _of_screen(lambda s: s.latent_shortcut_rate, applies=lambda s: s.cut is None)),
     Measure("shortcuts_at_least", "flags", "share", "set", Disclosed("screen", 70, _ALL),

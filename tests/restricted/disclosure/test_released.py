@@ -12,7 +12,7 @@ from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
 from robustify.judging.summary.model_parts import Looks, LooksSource, Model
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
-from robustify.judging.summary.screen_parts import ExcessOverChance, TopicRow
+from robustify.judging.summary.screen_parts import DecoyCut, ExcessOverChance, TopicRow
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.item_words import ItemWords
 from robustify.restricted.disclosure.released import (
@@ -154,6 +154,7 @@ def of_the_set(summary: Summary, **parts: Any) -> Summary:
 
 FEW = "not shown (fewer than 10 items, right answers or wrong answers)"
 UNMEASURED = "not shown (not measured)"
+CUT = DecoyCut(q=0.1, ranked=200, threshold=0.5, hits=70, misses=9, decoys=6.0, false_share=Quantity())
 STATES: dict[str, tuple[str, Callable[[Summary], Summary], str]] = {
     "a share": ("m: full question, items kept", lambda s: scored(s, "full", kept=Score(value=0.5, n=130)), "50 %"),
     "a share of few": ("m: full question, items kept", lambda s: scored(s, "full", kept=Score(value=0.01, n=130)), FEW),
@@ -172,6 +173,7 @@ STATES: dict[str, tuple[str, Callable[[Summary], Summary], str]] = {
     "a p not measured": ("p of the excess", lambda s: of_the_set(
         s, excess_over_chance=ExcessOverChance(value=0.1, p=None)), UNMEASURED),
     "a p of no excess": ("p of the excess", lambda s: of_the_set(s, excess_over_chance=None), UNMEASURED),
+    "a p that fdr never has": ("p of the excess", lambda s: of_the_set(s, cut=CUT), ""),
     "a share of the set": ("| flagged |", lambda s: s, "35 %"),
     "topics": ("t0", lambda s: s, "65 %"),
     "topics of few": ("topic", lambda s: changed(
