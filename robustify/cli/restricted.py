@@ -222,7 +222,12 @@ def split() -> None:
 
 @split.command()
 @RUN
-@option("--split kept|flagged|undecided", "Write this split.", to="name", required=True)
+@option(
+    "--split kept|flagged|undecided",
+    "Write this split. Score models only on items of `kept`.",
+    to="name",
+    required=True,
+)
 @option(OUT, "Write this new file in a private folder.", required=True)
 def emit(run: "Run", name: str, out: Path) -> int:
     """Record a split of RUN as published, and write it.
