@@ -292,12 +292,14 @@ def check(run: "Run", strict: bool, recompute: bool) -> int:
         tree["recomputed"] = {
             "values": result.n_values,
             "files": result.n_files,
-            "same_versions": result.same_versions,
+            "other_versions": result.other_versions,
         }
-        files = (
-            counted(result.n_files, "file") if result.same_versions else "no file (other versions wrote them)"
-        )
-        lines.append(f"{'as computed':14} {'answers':24} {counted(result.n_values, 'value')} and {files}")
+        files = "" if result.n_files is None else f" and {counted(result.n_files, 'file')}"
+        lines.append(f"{'as computed':14} {'answers':24} {counted(result.n_values, 'value')}{files}")
+        if result.n_files is None:
+            names = ", ".join(result.other_versions)
+            why = f"run.json names other versions of {names}, so pages and other files may say anything"
+            lines.append(f"{'not compared':14} {'files':24} {why}. Renew them with `robustify judge`.")
     print_result(tree, lines)
     return state_code(run.state, strict=strict)
 

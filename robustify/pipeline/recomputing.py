@@ -31,13 +31,14 @@ class OtherValue:
 @dataclass(frozen=True, slots=True)
 class Recomputed:
     """Result of judging a run's answers again. Files other than `summary.json` are compared, except for the last digits of
-    their numbers, but only if `same_versions` of robustify and the libraries wrote them. Others may use other words."""
+    their numbers, unless `other_versions` of robustify and the libraries wrote them, which may use other words. In this
+    case, `n_files` is None."""
 
     n_values: int
-    n_files: int
+    n_files: int | None
     values: tuple[OtherValue, ...]
     files: tuple[str, ...]
-    same_versions: bool
+    other_versions: tuple[str, ...]
 
     @property
     def agrees(self) -> bool:
@@ -50,7 +51,9 @@ def recomputed(run: Run) -> Recomputed:
     with TemporaryDirectory(prefix="robustify-") as place:
         again = rejudge(run, {}, Path(place) / run.folder.resolve().name)
         first, second = run.manifest, again.manifest
-        same = first.get("versions") == second.get("versions")
+        old, new = (judged.manifest.get("versions", {}) for judged in (run, again))
+        other_versions = tuple(name for name in {**new, **old} if old.get(name) != new.get(name))
+        same = not other_versions
         # Reading a summary drops what another version may have added.
         trees = (
             json.loads((judged.folder / SUMMARY).read_text(encoding="utf-8"))
@@ -72,7 +75,7 @@ def recomputed(run: Run) -> Recomputed:
         for path in {**stored, **computed}
         if not (path in stored and path in computed and _alike(stored[path], computed[path]))
     )
-    return Recomputed(len(stored), len(names), tuple(values), files, same)
+    return Recomputed(len(stored), len(names) if same else None, tuple(values), files, other_versions)
 
 
 _MOST_DIFFERENCES = 5
