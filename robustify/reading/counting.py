@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from robustify.reading.loaders.answer_keys import WrittenKey, key_number
@@ -32,6 +32,11 @@ def uncertain_base(numbers: Mapping[tuple[int, int], int]) -> tuple[Base, ...]:
         sum(n * math.log1p(-1 / k) for (_, k), n in numbers.items()) < math.log(_AS_LIKELY_AS_NOT)
     )
     return ("number", "index") if unlikely else ()
+
+
+def rarely_shows_no_0(option_counts: Iterable[int], n_files: int) -> bool:
+    """Return whether numbers from 0 of so many options would hardly be without a 0 by chance, in any of `n_files`."""
+    return sum(math.log1p(-1 / k) for k in option_counts) < math.log(_UNLIKELY / n_files)
 
 
 def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:

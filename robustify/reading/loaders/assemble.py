@@ -18,11 +18,13 @@ from pathlib import Path
 
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import cache_folder
+from robustify.base.packed import plain_path
 from robustify.base.settings_files import name_of, named_set
 from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
 from robustify.reading.columns import PartDecision
+from robustify.reading.counting import rarely_shows_no_0
 from robustify.reading.guard import Guard
 from robustify.reading.loaders.answer_keys import FORMS
 from robustify.reading.loaders.converters import table_of_items
@@ -161,7 +163,7 @@ def _read_parts(sources: Sequence[Source], guard: Guard) -> list[_Part]:
     for part, source, prefix in zip(read, sources, prefixes, strict=False):
         if isinstance(part, _Part):
             parts.append(part)
-        elif sure and not faults and (again := _counted_alike(source, prefix, sure, guard)):
+        elif sure and not faults and (again := _counted_alike(source, prefix, sure, guard, len(read))):
             parts.append(again)
         else:
             faults += part.notices
@@ -194,12 +196,17 @@ def _counts_from_0(part: _Part) -> bool:
     return FORMS["index"] in part.recognised.key_forms and any(item.key == 0 for item in part.items)
 
 
-def _counted_alike(source: Source, base: str, others: Sequence[_Part], guard: Guard) -> _Part | None:
-    """Read a file whose keys may count from 0 or 1, given another file with the same fields and a key 0."""
+def _counted_alike(
+    source: Source, base: str, others: Sequence[_Part], guard: Guard, n_files: int
+) -> _Part | None:
+    """Read a file whose keys may count from 0 or 1, given another file with the same fields and a key 0. Return None if a
+    key would be too large, or so many keys would hardly be without a 0."""
     fields = {} if source.fields is None else source.fields.model_dump()
     part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base, guard)
     columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}
-    if not any(columns.items() <= other.recognised.fields.items() for other in others):
+    too_large = any(getattr(fault.reason, "code", "") == "key-out-of-range" for fault in part.faults)
+    alike = any(columns.items() <= other.recognised.fields.items() for other in others)
+    if too_large or not alike or rarely_shows_no_0((item.k for item in part.items), n_files):
         return None
     text = f"the keys of {part.path.name} are never 0, and were counted from 0 as those of the other files"
     note = Notice(text, code="counted-as-other-files")
@@ -292,7 +299,7 @@ def _items(
 
 def _base(source: Source) -> str:
     """Return the prefix of generated IDs: the file name without its split."""
-    stem = name_of(source.path) if named_set(source.path) else Path(source.path).stem
+    stem = name_of(source.path) if named_set(source.path) else plain_path(Path(source.path)).stem
     return SPLIT_SUFFIX.sub("", _slug(stem)) or "item"
 
 
@@ -300,7 +307,7 @@ def _name(source: Source) -> str:
     """Return the name of a single-file benchmark. If the file name is only a split, put the folder name first."""
     if named_set(source.path):
         return name_of(source.path)
-    path = Path(source.path)
+    path = plain_path(Path(source.path))
     folder = path.absolute().parent.name if path.stem.casefold() in SPLITS else ""
     return f"{folder}-{path.stem}" if folder else path.stem
 
