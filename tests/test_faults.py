@@ -44,7 +44,12 @@ def zipped(member: str) -> bytes:
 
 
 FILES: dict[str, tuple[bytes, str]] = {
-    "gzip": (gzip.compress(ROW.encode()), "compressed-file"),
+    "gzip in gzip": (gzip.compress(gzip.compress(ROW.encode())), "compressed-file"),
+    "half of a gzip": (gzip.compress(ROW.encode())[:60], "damaged-compressed-file"),
+    "a tar archive in gzip": (
+        gzip.compress(b"a".ljust(257, b"\0") + b"ustar\x0000" + bytes(600)),
+        "tar-archive",
+    ),
     "a workbook": (zipped("x.opendocument.spreadsheet"), "opendocument-sheet"),
     "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "old-office-file"),
     "a zipped log": (zipped("header.json"), "zipped-inspect-log"),

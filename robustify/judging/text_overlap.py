@@ -1,16 +1,14 @@
-"""Search for items that occur verbatim in text files: plain text or JSON Lines in UTF-8, gzipped or not.
+"""Search for items that occur verbatim in text files: plain text or JSON Lines in UTF-8, compressed or not.
 
 A hit means that a file contains the words of an item, which is no proof of training on it. No hit says nothing about other
 files, or about a paraphrase, translation or picture of the item. The files are therefore recorded with the hits.
 """
 
-import gzip
 import io
 import json
 import os
 import re
 import unicodedata
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from pydantic import TypeAdapter
 from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.errors import DataError, Notice
 from robustify.base.files import sha256
+from robustify.base.packed import DAMAGED, unpacked
 from robustify.base.texts import in_words
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import FEWEST_WORDS, FUNCTION_WORDS
@@ -42,7 +41,7 @@ PIECE = 1 << 18
 """Approximate number of characters to read at once."""
 _NO_SPACES = "\u3041-\u3096\u309d-\u30fa\u30fc-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _DOCUMENT = re.compile(r'\s*(?:\[\s*[\[{"]|\{\s*")')
-_WANTED = "expected plain text or JSON Lines in UTF-8, gzipped or not"
+_WANTED = "expected plain text or JSON Lines in UTF-8, compressed or not"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,15 +265,12 @@ def texts(path: Path) -> Iterator[str]:
     """
     try:
         with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            stream = gzip.GzipFile(fileobj=raw) if packed else raw
-            yield from _texts(path, io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n"))
+            yield from _texts(path, io.TextIOWrapper(unpacked(raw), encoding="utf-8-sig", newline="\n"))
     except UnicodeDecodeError:
         raise DataError(
             f"{path} is not UTF-8 text; {_WANTED} (run `iconv -t UTF-8`).", code="not-utf-8"
         ) from None
-    except (OSError, EOFError, zlib.error) as error:
+    except DAMAGED as error:
         raise DataError(
             f"{path} is damaged or unreadable ({type(error).__name__}); {_WANTED}.",
             code="unreadable-text-file",

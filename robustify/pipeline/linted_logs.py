@@ -1,10 +1,13 @@
 """Logs for `lint`, and the items in them."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustify.base.errors import DataError
+from robustify.base.packed import DAMAGED, unpacked
 from robustify.items.item import Item
 from robustify.judging.lint.log_evidence import LintedLog
 from robustify.reading.columns import NAMES
@@ -33,10 +36,11 @@ def may_be_log(path: Path) -> bool:
         return False
     if path.suffix.lower() in _BINARY:
         return True
-    with path.open("rb") as opened:
-        head = opened.read(_LOOKED_AT).decode("utf-8", "replace").casefold()
-    picks = (name for rank in NAMES["picks.pick"] for name in rank)
-    return any(word in head for word in (*_OF_LOGS, *picks))
+    # Only the reader of items says what is wrong with a damaged file.
+    with path.open("rb") as opened, suppress(*DAMAGED):
+        head = unpacked(opened).read(_LOOKED_AT).decode("utf-8", "replace").casefold()
+        return any(word in head for word in (*_OF_LOGS, *chain.from_iterable(NAMES["picks.pick"])))
+    return False
 
 
 def files_in(folder: str) -> list[str]:

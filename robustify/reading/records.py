@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from robustify.base.errors import DataError, Notice, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
+from robustify.base.packed import MOST_UNPACKED
 from robustify.base.texts import UNSEEN
 from robustify.reading.columns import (
     NAMES,
@@ -36,7 +37,6 @@ _LETTER = re.compile(r"\s*[A-Za-z]\s*")
 _ID = re.compile(r"\S*\d\S*")
 _FEWEST_WITH_IDS, _MOST_SAMPLED = 3, 10_000
 _MOST_ABOVE = 6
-_MOST_UNPACKED = 1 << 30
 _NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
 _EXCEL_SEPARATOR = re.compile(r"sep=.\r?\n", re.IGNORECASE)
 """Line that Excel writes above a header."""
@@ -300,9 +300,9 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(member.file_size for member in archive.infolist())
-        if size > _MOST_UNPACKED:
+        if size > MOST_UNPACKED:
             raise DataError(
-                f"{name} unpacks to {size:,} bytes; expected at most {_MOST_UNPACKED:,}. Save it as CSV.",
+                f"{name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV.",
                 code="workbook-too-large",
             )
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)

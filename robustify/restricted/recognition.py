@@ -15,10 +15,10 @@ from urllib.parse import unquote
 
 from robustify.base.errors import AuthorisationError, Notice
 from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
+from robustify.base.packed import layers
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
-from robustify.restricted.packed_files import layers
 from robustify.restricted.terms import accepted, copied_sets
 
 FEW, LEXICON_SHARE = 5, 0.05

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import IO, Any, TextIO
 
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import open_regular, sha256
+from robustify.base.packed import plain_path, unpacked, unpacked_size
 from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import read_yaml
 from robustify.reading import records
@@ -137,7 +138,8 @@ def open_rows(
     else:
         files = [Path(path)]
     name = files[0].name if len(files) == 1 else Path(path).name
-    opened = [(file.name, _opener(file)) for file in files]
+    openers = [*map(_opener, files)]
+    opened = [(file.name, again) for file, (again, _) in zip(files, openers, strict=True)]
     digests = [*map(sha256, files)]
     digest = digests[0] if len(files) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     require_digest(name, digest, pinned)
@@ -150,7 +152,7 @@ def open_rows(
 
         texts = ((file_name, whole_text(partial(_decoded, again))) for file_name, again in opened)
         table = table_of(enumerate((whole_object(*text) for text in texts), start=1))
-    large = stream and sum(file.stat().st_size for file in files) >= _LARGE
+    large = stream and sum(size for _, size in openers) >= _LARGE
     return table if large else in_memory(table), digest
 
 
@@ -164,11 +166,13 @@ def require_digest(name: str, digest: str, pinned: str | None) -> None:
         )
 
 
-def _opener(file: Path) -> Again:
-    """Return a function that opens a file again, and refuses it if it was replaced or modified."""
+def _opener(file: Path) -> tuple[Again, int]:
+    """Return a function that opens a file again, and refuses it if it was replaced or modified, and the number of bytes
+    that it yields."""
     try:
         with open_regular(file, follow=True) as opened:
-            return partial(_again, file, _stamp(os.fstat(opened.fileno())))
+            status = os.fstat(opened.fileno())
+            return partial(_again, file, _stamp(status)), unpacked_size(file.name, opened)
     except (OSError, ValueError) as error:
         kind = type(error).__name__
         match getattr(error, "errno", None):
@@ -191,11 +195,17 @@ def _opener(file: Path) -> Again:
         raise UsageError(fault, code=fault.code) from None
 
 
+def text_of(file: Path) -> str:
+    """Return the text of a file, or of what is compressed in it. Raise as `open_rows`."""
+    return whole_text(partial(_decoded, _opener(file)[0]))
+
+
 @contextmanager
-def _again(file: Path, stamp: tuple[int, ...]) -> Iterator[BinaryIO]:
-    """Open a file. Raise `DataError` at the end if it does not have this stamp any more."""
-    with open_regular(file, follow=True) as opened:
-        yield opened
+def _again(file: Path, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
+    """Open a file, and unpack it if it is compressed. Raise `DataError` at the end if it does not have this stamp any
+    more."""
+    with open_regular(file, follow=True) as opened, unpacked(opened) as content:
+        yield content
     if _stamp(os.stat(file)) != stamp:
         raise DataError(f"{file.name} changed while it was read. Run the command again.", code="file-changed")
 
@@ -241,7 +251,7 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
             from robustify.reading.loaders.json_rows import json_rows
 
             return json_rows(name, text)
-        case _ if name.endswith((".yaml", ".yml")):
+        case _ if plain_path(Path(name)).suffix in (".yaml", ".yml"):
             from robustify.reading.loaders.json_rows import document_rows
 
             return document_rows(

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
-from typing import Any, BinaryIO, TextIO, TypeVar
+from typing import IO, Any, TextIO, TypeVar
 
 from robustify.base.errors import DataError, ItemError, Notice, notice_code
 from robustify.base.redaction import HoldsText
@@ -117,7 +117,7 @@ def changed(raws: Raws, change: Callable[[RawItem], RawItem]) -> Raws:
     return raws.changed(change, raw_parts)
 
 
-Again = Callable[[], AbstractContextManager[BinaryIO]]
+Again = Callable[[], AbstractContextManager[IO[bytes]]]
 """Function that opens a file at its start."""
 Text = Callable[[str], AbstractContextManager[TextIO]]
 """Function that opens a text at its start. Its argument says where lines end, as `newline` of `open`."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from robustify.base.errors import DataError, Notice, RobustifyError, UsageError
 from robustify.base.files import sha256
+from robustify.base.packed import plain_path
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
@@ -87,11 +88,11 @@ def _opened(path: Path) -> LogFile:
     with path.open("rb") as opened:
         zipped = opened.read(4) == b"PK\x03\x04"
     if zipped:
-        return LogFile(path, sha256(path), SourceTable(()), zipped=True)
+        return LogFile(path, sha256(path), SourceTable(()), path, zipped=True)
     table, digest = open_rows(str(path))
     if not table.rows:
         raise DataError.gather(fault_lines(path.name, table.faults))
-    return LogFile(path, digest, table)
+    return LogFile(plain_path(path), digest, table, path)
 
 
 def is_log(path: Path) -> bool:

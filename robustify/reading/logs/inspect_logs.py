@@ -13,6 +13,7 @@ from typing import Any
 from robustify.base.errors import DataError, ItemError, Notice, UsageError, installing
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.json_rows import whole_object
+from robustify.reading.loaders.open_file import text_of
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, as_object, rows_or_faults, table_of
 from robustify.reading.logs import log, stated_scores
 from robustify.reading.logs.exchanges import Exchange
@@ -161,7 +162,7 @@ def _tree(file: log.LogFile) -> Mapping[str, Any]:
     """Return the contents of a log. An .eval file has the form of a JSON log after it is unzipped."""
     path = file.path
     if not file.zipped:
-        return as_object(whole_object(path.name, path.read_text(encoding="utf-8-sig")))
+        return as_object(whole_object(path.name, text_of(file.opened)))
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:

@@ -252,11 +252,13 @@ class ShownBefore:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogFile(HoldsText):
-    """File that may be a log, with its rows and the digest of its bytes. A zipped file has no rows yet."""
+    """File that may be a log, with its rows and the digest of its bytes. A zipped file has no rows yet. The `path` of a
+    compressed file is that of the file in it."""
 
     path: Path
     sha256: str
     table: SourceTable
+    opened: Path
     zipped: bool = False
 
 

@@ -1,9 +1,12 @@
 """Every layout on made-up items: what is read, where it came from, and what is said about it. Forms of keys: test_forms."""
 
+import bz2
 import csv
+import gzip
 import hashlib
 import io
 import json
+import lzma
 from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
@@ -207,6 +210,56 @@ def test_a_large_file_gives_the_same_as_a_small_one_whatever_is_read_at_once(
     refused = found[0] if name == "days.parquet" else ()
     assert "(2 to 100)" in str(refused) if refused else "-0001, 3 choices)" in str(found[0]).replace("'", "")
     assert found[1:] == found[:1] * 3
+
+
+@pytest.mark.parametrize(
+    ("keys", "skip_bad", "code"),
+    [
+        ([1, 2] * 3, False, ""),
+        ([1, 2] * 20, False, "uncertain-key-base"),
+        ([1, 2, 3, 4], True, "uncertain-key-base"),
+    ],
+)
+def test_keys_without_a_0_count_like_those_of_another_file_only_if_they_probably_do(
+    tmp_path: Path, keys: list[int], skip_bad: bool, code: str
+) -> None:
+    for name, of_file in (("a", [0, 1, 2, 3]), ("b", keys)):
+        rows = [
+            {"question": f"{name} {i}?", "choices": COLOURS, "answer": key} for i, key in enumerate(of_file)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text(lines(rows), "utf-8")
+    source = Source(path=str(tmp_path), skip_bad=skip_bad)
+    if not code:
+        assert [item.key for item in load(source, UNGUARDED).items] == [0, 1, 2, 3, *keys]
+        return
+    with refuses(code):
+        load(source, UNGUARDED)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("large", [0, 1 << 30])
+def test_a_compressed_file_gives_the_items_in_it_and_has_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], large: int
+) -> None:
+    raw = lines(
+        [{"question": f"Which lamp {i}?", "choices": COLOURS, "answer": "B"} for i in range(30)]
+    ).encode()
+    suffix = {"gzip": "gz", "bz2": "bz2", "lzma": "xz"}[pack.__module__]
+    plain, packed = tmp_path / "set.jsonl", tmp_path / f"set.jsonl.{suffix}"
+    plain.write_bytes(raw)
+    packed.write_bytes(pack(raw))
+    monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", large)
+    monkeypatch.setattr("robustify.base.packed._CHUNK", 64)
+    monkeypatch.setattr("robustify.base.packed.MOST_UNPACKED", len(raw))
+    expected, found = (load(Source(path=str(path)), UNGUARDED) for path in (plain, packed))
+    assert (found.name, list(found.items), list(found.lines)) == (
+        "set", list(expected.items), list(expected.lines)
+    )  # fmt: skip
+    assert found.sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
+    assert sorted(tmp_path.iterdir()) == sorted([plain, packed])
+    monkeypatch.setattr("robustify.base.packed.MOST_UNPACKED", len(raw) - 1)
+    with refuses("compressed-file-too-large"):
+        load(Source(path=str(packed)), UNGUARDED)
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(

@@ -1,5 +1,6 @@
 """From logs to a judged run: matching by content, what is refused, and runs whose items have no text."""
 
+import gzip
 import json
 import random
 import re
@@ -24,6 +25,7 @@ from robustify.reading.logs import (
     LogOptions,
     LogPath,
     gather,
+    is_log,
     latest,
     logs_in,
     parse_log_path,
@@ -92,6 +94,20 @@ def blind(folder: Path, picks: dict[str, list[int | None]], keys: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "picks.json").write_text(json.dumps(rows))
     return folder / "picks.json"
+
+
+def test_a_compressed_log_is_read_as_the_log_in_it(tmp_path: Path, items: list[Item]) -> None:
+    tree = tmp_path / "boxes.json"
+    tree.write_text(json.dumps(inspect_tree([inspect_sample(item, "B") for item in items])))
+    picks = tmp_path / "picks.csv"
+    picks.write_text("model,view,item,k,key,pick\n" + "".join(f"m,full,b{i},4,A,B\n" for i in range(8)))
+    for path in (logged(tmp_path, "one", items, PICKS["one"]), tree, picks):
+        packed = path.with_name(f"{path.name}.gz")
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        expected, found = (read_log(log, LogOptions()) for log in (path, packed))
+        assert found == replace(expected, sha256=found.sha256)
+        assert found.replies
+        assert is_log(packed)
 
 
 def rows(run: Run, view: str = "full") -> list[tuple[object, ...]]:
