@@ -143,6 +143,37 @@ def test_edits_are_judged_by_a_reader_and_by_a_run_that_could_flag(tmp_path: Pat
     assert page.index(effect) < page.index(mended)
 
 
+def test_items_that_are_added_are_compared_and_every_edit_is_named(tmp_path: Path) -> None:
+    """An alert was silent if all new items gave their keys away, and if every key was moved to another option."""
+    draw = np.random.default_rng(0)
+    sums = draw.permuted(np.tile(np.arange(100, 140), (160, 1)), axis=1)[:, :4].tolist()
+
+    def audited(name: str, n: int, why: str = "", moved: int = 0) -> Path:
+        items = [
+            Item(f"i{at}", f"Sum {at}?", tuple(f"{x}{why * (at >= 120 and j == at % 4)}" for j, x in enumerate(given)),
+                 (at + (at < moved)) % 4)
+            for at, given in enumerate(sums[:n])
+        ]  # fmt: skip
+        write_items(tmp_path / f"{name}.jsonl", items)
+        invoked("run", tmp_path / f"{name}.jsonl", "--public", "-o", tmp_path / name)
+        return tmp_path / name
+
+    before, worse, more = audited("before", 120), audited("worse", 160, ", it adds up"), audited("more", 160)
+    found = compared([before, worse], GUARD)
+    (added,) = (c for c in found.changes if c.part == "added")
+    assert (added.number, added.first.n, added.second.n, added.paired) == ("reader", 120, 40, False)
+    assert added.degraded
+    assert added.difference.value > 0.4
+    assert invoked("compare", before, worse, "--alert").exception.exit_code == 7
+    assert invoked("compare", before, more, "--alert").exception is None
+    assert not any(c.part == "added" for c in compared([worse, before], GUARD).changes)
+    assert not any(c.part == "added" for c in compared([before, audited("few", 124, ", so")], GUARD).changes)
+    (pair,) = compared([before, audited("moved", 120, moved=7)], GUARD).pairs
+    assert (pair.edits, len(pair.edited)) == ({"key": 7}, 7)
+    assert pair.tree()["edited_items"][0]["edited"] == ["key"]
+    assert "7" in pair.says("edits")
+
+
 def test_a_terminal_shows_only_the_numbers_that_differ(run: Run, tmp_path: Path) -> None:
     """If two runs keep the same items and have the same answers, no interval suggests that they might differ."""
     (alike,) = compared([run.folder, run.folder], GUARD).pairs

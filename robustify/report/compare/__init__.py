@@ -105,7 +105,7 @@ def _numbers(pair: RunPair, caption: str) -> Table:
 def _moves(pair: RunPair) -> Table:
     """Return a table of the items whose verdict or text differs between the two runs."""
     rows = [
-        (item.first, "edited" if item.edited else "same text", item.was, item.now)
+        (item.first, f"edited: {', '.join(item.edited)}" if item.edited else "same text", item.was, item.now)
         for item in pair.items if item.edited or item.moved
     ]  # fmt: skip
     return text_table(

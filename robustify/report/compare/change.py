@@ -13,19 +13,23 @@ from robustify.items.item import Item
 from robustify.judging.accuracy import compare_pair
 from robustify.judging.looks.estimate import looks_difference
 from robustify.judging.measures import LOOKS, MEASURES
-from robustify.judging.stats.intervals import NORMAL
-from robustify.judging.stats.tests import LEVEL, detectable, newcombe
+from robustify.judging.stats.intervals import NORMAL, clusters, effective_size, rate
+from robustify.judging.stats.tests import LEVEL, detectable, independent_difference, newcombe
 from robustify.judging.summary.quantity import Part, Quantity
 from robustify.report.format import plain
 from robustify.report.printing import label
 from robustify.runs.run import Run
 
 Tree = dict[str, Any]
-Split = Literal["all", "kept"]
+Split = Literal["all", "kept", "added"]
 Models = tuple[str, str] | None
+Sample = tuple[Floats, Ints | None]
+"""Credits of items, and the independent group of each."""
 WORSE_HIGH = ("flagged", "shortcuts", "shortcuts_at_least", "probe", "reader", "choices_only", "looks")
 WORSE_LOW = ("full", "cloze_chars", "free")
 """Numbers that are worse if they are higher, because the set gives its keys away, or if they are lower."""
+_PARTS = {"added": "new items against all before"}
+"""Labels of the parts whose code is no label."""
 FROM_CUT = ("flagged", "shortcuts_at_least")
 """Measures of the screen that depend on the cut of `criterion: fdr`, if there is one."""
 
@@ -37,7 +41,8 @@ class Change(Part):
     there are any), `p` exact and `p_mid` the mid-p. Otherwise, it is computed from the intervals in the summaries (Newcombe
     1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over all numbers of all pairs.
     `same` means equal credit on every item, so that there is nothing to test. `one_cut` means that the verdicts of a run
-    share one cut, so that no test of single items holds. `voter` marks a score on kept items that selection biases.
+    share one cut, so that no test of single items holds. `voter` marks a score on kept items that selection biases. In the
+    part `added`, `first` is on all items of the first run, and `second` on the items that only the second run contains.
     """
 
     number: str
@@ -81,7 +86,8 @@ class Change(Part):
     @property
     def label(self) -> str:
         """Label of the number, with its models and items."""
-        number = f"{label(self.number)}, {'both kept' if self.paired and self.part == 'kept' else self.part}"
+        part = "both kept" if self.paired and self.part == "kept" else _PARTS.get(self.part, self.part)
+        number = f"{label(self.number)}, {part}"
         if self.models is None:
             return number
         names = " / ".join(plain(name) for name in dict.fromkeys(self.models))
@@ -155,6 +161,26 @@ def unpaired_change(
     )  # fmt: skip
 
 
+def added_change(number: str, x: Sample, y: Sample) -> Change | None:
+    """Return how a number of the items that only the second run contains (`y`) differs from that of all items of the first
+    run (`x`), or None if there are too few of them."""
+    (first, n), (second, m) = ((rate(*sample), _size(*sample)) for sample in (x, y))
+    if first.value is None or second.value is None or not n or not m or m < FEWEST_ADDED:
+        return None
+    estimate = independent_difference(second.value * m, m, first.value * n, n)
+    p = 2 * NORMAL.cdf(-abs(estimate.value or 0.0) / estimate.error) if estimate.error else None
+    return Change(
+        number=number, part="added", models=None, first=Quantity.from_rate(first), second=Quantity.from_rate(second),
+        difference=Quantity(value=estimate.value, ci=estimate.ci), error=estimate.error, p=p, p_mid=p, paired=False,
+    )  # fmt: skip
+
+
+def _size(credits: Floats, groups: Ints | None) -> float | None:
+    """Return the number of items, or their effective number if some depend on each other."""
+    n = len(credits)
+    return float(n) if clusters(n, groups) == n else effective_size(credits, groups)
+
+
 class DifferencesPlot(NamedTuple):
     """Labelled differences that have an interval, and the largest end of the axis."""
 
@@ -169,6 +195,8 @@ def differences_plot(rows: Iterable[tuple[str, Quantity]]) -> DifferencesPlot:
     return DifferencesPlot(shown, max([0.05, *ends]))
 
 
+FEWEST_ADDED = 5
+"""Smallest number of new items to test. If two are added, both are hits by chance in one of 16 cases."""
 FEWEST_ALIKE = 0.1
 """Smallest share of equal IDs with the same stem or choices for which IDs count."""
 
@@ -177,14 +205,14 @@ FEWEST_ALIKE = 0.1
 class SameItem:
     """Item that two runs share: its IDs in the `first` and the `second` run, and its verdicts `was` and `now`.
 
-    It is `edited` if its stem, its options in any order, or the text of its key changed.
+    `edited` names the parts that changed: the question, the options in any order, or which option is the key.
     """
 
     first: str
     second: str
     was: str
     now: str
-    edited: bool = False
+    edited: tuple[str, ...] = ()
 
     @property
     def moved(self) -> bool:
@@ -221,8 +249,15 @@ def same_items(first: Run, second: Run) -> tuple[SameItem, ...]:
         unmatched = [item for item in first_items.values() if item.id not in matches]
         matches |= {item.id: candidates[key(item)].pop(0) for item in unmatched if candidates[key(item)]}
     both = ((item, second_items[matches[name]]) for name, item in first_items.items() if name in matches)
-    return tuple(SameItem(a.id, b.id, was[a.id], now[b.id], _content(a) != _content(b)) for a, b in both)
+    return tuple(SameItem(a.id, b.id, was[a.id], now[b.id], _edits(a, b)) for a, b in both)
 
 
-def _content(item: Item) -> tuple[str, list[str], str]:
-    return item.stem, sorted(item.choices), item.choices[item.key]
+def _edits(a: Item, b: Item) -> tuple[str, ...]:
+    """Return the parts in which two versions of an item differ. A key whose own text was edited is an edit of options."""
+    key = a.choices[a.key]
+    parts = {
+        "question": a.stem != b.stem,
+        "options": sorted(a.choices) != sorted(b.choices),
+        "key": key != b.choices[b.key] and key in b.choices,
+    }
+    return tuple(part for part, differs in parts.items() if differs)

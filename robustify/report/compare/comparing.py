@@ -28,8 +28,10 @@ from robustify.report.compare.change import (
     Change,
     Models,
     SameItem,
+    Sample,
     Split,
     Tree,
+    added_change,
     looks_change,
     paired_change,
     same_items,
@@ -62,16 +64,19 @@ class Side:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Verdicts of the items that were not matched."""
+        """IDs of the items that were not matched."""
         matched = set(self.items)
-        return tuple(verdict for item, verdict in self.run.verdicts.items() if item not in matched)
+        return tuple(item for item in self.run.verdicts if item not in matched)
 
     @cached_property
     def groups(self) -> Ints | None:
         """Independent group of each matched item (n_items,), or None if no group has several items."""
+        return self._groups_of(self.items)
+
+    def _groups_of(self, names: Sequence[str]) -> Ints | None:
         items = self.run.items or ()
         groups, row = numbered_groups(items), {item.id: n for n, item in enumerate(items)}
-        return None if groups is None else groups[[row[name] for name in self.items]]
+        return None if groups is None else groups[[row[name] for name in names]]
 
     def scored(self, model: str) -> ScoredModel:
         """Return the model's credits on the matched items by view, as the run scored them."""
@@ -88,10 +93,15 @@ class Side:
         looks = dict(zip(cells["item"], cells[column], strict=True))
         return np.array([float(looks[item] or "nan") for item in self.items])
 
-    def read(self) -> Floats | None:
-        """Return the credits of the cross-fitted probe on the matched items, or None if it was not fitted (n_items,)."""
+    def read(self, names: Sequence[str]) -> Floats | None:
+        """Return the credits of the cross-fitted probe on these items, or None if it was not fitted (n_items,)."""
         block = self.run.answers.block(VIEW, NAME).first()
-        return item_index(self.run.answers, self.items).spread(block, block.correct) if len(block) else None
+        return item_index(self.run.answers, names).spread(block, block.correct) if len(block) else None
+
+    def sample(self, names: Sequence[str]) -> Sample | None:
+        """Return the credits of the cross-fitted probe on these items, and their groups, or None if it was not fitted."""
+        credits = self.read(names)
+        return None if credits is None else (credits, self._groups_of(names))
 
     def values(self, measure: Measure, model: ScoredModel) -> Floats | None:
         """Return a measure's values for the matched items, or None if the measure has no values by item (n_items,)."""
@@ -130,6 +140,11 @@ class RunPair:
         """Number of items for each change of verdict."""
         return dict(sorted(Counter(f"{item.was} -> {item.now}" for item in self.moved).items()))
 
+    @property
+    def edits(self) -> dict[str, int]:
+        """Number of items for each part that was edited."""
+        return dict(sorted(Counter(part for item in self.edited for part in item.edited).items()))
+
     def screens(self, name: str) -> list[str]:
         """Return the distinct values of one setting of the screens with voters, starting with the first run's."""
         screens = (side.summary.screen for side in (self.first, self.second))
@@ -147,7 +162,11 @@ class RunPair:
     @property
     def effect(self) -> list[str]:
         """Sentences on how the edits changed a reader's accuracy and the flagged items, and on what no run can see."""
-        return [f"{sentence}." for code in ("reader", "mended", "unseen") if (sentence := self.says(code))]
+        return [
+            f"{sentence}."
+            for code in ("reader", "mended", "edits", "unseen")
+            if (sentence := self.says(code))
+        ]
 
     @property
     def printed(self) -> list[Change]:
@@ -203,11 +222,13 @@ class RunPair:
             if measure is measures.FLAGGED and self.items:
                 x, y = self.removed
             elif measure is measures.READER and by_item:
-                x, y = self.first.read(), self.second.read()
+                x, y = self.first.read(self.first.items), self.second.read(self.second.items)
             if x is None or y is None:
                 changes = list(self._unpaired(measure, None))
             else:
                 changes = [paired_change(measure.name, None, x, y, self.first.groups)]
+                if measure is measures.READER and (added := self._added(measure)):
+                    changes.append(added)
             yield from (
                 (change.untested() for change in changes) if cut and measure.name in FROM_CUT else changes
             )
@@ -223,6 +244,14 @@ class RunPair:
                 yield from self._unpaired(measures.LOOKS, (a, b), ("all",))
             else:
                 yield looks_change((a, b), x, y, self.first.groups)
+
+    def _added(self, measure: Measure) -> Change | None:
+        """Return how the items that only the second run contains differ from the first run's, or None if there are none.
+        Without them, a set could get worse by new items alone."""
+        if not self.second.others:
+            return None
+        x, y = self.first.sample(tuple(self.first.run.verdicts)), self.second.sample(self.second.others)
+        return added_change(measure.name, x, y) if x and y else None
 
     def _of_model(
         self, measure: Measure, models: tuple[str, str], scores: tuple[ScoredModel, ScoredModel] | None
@@ -261,7 +290,10 @@ class RunPair:
 
 
 def _listed(items: Sequence[SameItem]) -> list[Tree]:
-    return [{"item": item.first, "now": item.second, "from": item.was, "to": item.now} for item in items]
+    return [
+        {"item": i.first, "now": i.second, "from": i.was, "to": i.now, "edited": list(i.edited)}
+        for i in items
+    ]
 
 
 def _same_models(first: Sequence[str], second: Sequence[str]) -> list[tuple[str, str]]:
@@ -323,6 +355,5 @@ def _pair(first: Side, second: Side) -> RunPair:
     items = same_items(first.run, second.run)
     first = replace(first, items=tuple(item.first for item in items))
     second = replace(second, items=tuple(item.second for item in items))
-    return RunPair(
-        first, second, None if items else "no item is in both", items, (first.others, second.others)
-    )
+    only = tuple(tuple(side.run.verdicts[name] for name in side.others) for side in (first, second))
+    return RunPair(first, second, None if items else "no item is in both", items, (only[0], only[1]))
