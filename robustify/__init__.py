@@ -1,4 +1,4 @@
-"""robustify finds keys that can be found without their questions, and estimates what that brings a score.
+"""robustify finds items whose key can be found without the question, and estimates how many points this brings models.
 
 `import robustify as rb` provides `audit`, `open`, `judge`, `heuristics`, `import_logs`, their result `Audit`,
 and their exception `RobustifyError`. All are documented in `robustify.api` and imported on first use.

@@ -1,4 +1,4 @@
-"""Entry point of `python -m robustify` and the console script."""
+"""Entry point of `python -m robustify` and of the command `robustify`."""
 
 import os
 import sys

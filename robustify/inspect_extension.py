@@ -1,4 +1,4 @@
-"""Inspect solvers that permute choices or hide the question, and scorers that report coverage and bounds.
+"""Solvers for Inspect that permute choices or hide the question, and scorers that report coverage and bounds.
 
 ```console
 inspect eval TASK --no-score --solver robustify/permute

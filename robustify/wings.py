@@ -1,4 +1,5 @@
-"""The one place where the wings are plugged into the pipeline, for commands and the Python API.
+"""The only place that connects the wings (`restricted`, `freeform`, and others) with the pipeline, for commands and the
+Python API.
 
 Recognition of restricted sets guards every door, so it is always imported. Other modules of a wing are imported only if a
 config needs them.

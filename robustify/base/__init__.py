@@ -1,1 +1,1 @@
-"""Foundations of every other room: errors, files, settings, texts, and Git."""
+"""Foundations of all other packages: errors, files, settings, texts, and Git."""

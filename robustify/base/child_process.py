@@ -1,4 +1,4 @@
-"""Other Python modules, run in processes of their own that import nothing from the current folder."""
+"""Runs of Python modules in separate processes that import nothing from the current folder."""
 
 import json
 import os

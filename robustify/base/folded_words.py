@@ -1,4 +1,4 @@
-"""Decoded forms and folded words of a text, and the lexicon of controlled categories.
+"""Words of a text after decoding and folding, and the lexicon of controlled categories.
 
 Folding removes case, punctuation, accents, look-alike letters, digits in place of letters, width, style and invisible
 characters, so that disguised words equal plain words.

@@ -1,4 +1,4 @@
-"""Read-only access to Git objects through plumbing commands, with every setting off that could run code.
+"""Read-only access to Git objects through plumbing commands, with all settings disabled that could run code.
 
 Blobs are read from the object store, so that no filter, text conversion or external diff changes what is scanned.
 """

@@ -1,4 +1,4 @@
-"""What is packed in a file: the content of a compressed file, and the members of an archive, without a copy on disk."""
+"""Contents of packed files, without a copy on disk: the members of an archive, or the decompressed file."""
 
 import bz2
 import gzip

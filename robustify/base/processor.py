@@ -1,4 +1,4 @@
-"""What this processor is and can do."""
+"""Words that describe this processor, such as its maker and its instruction sets."""
 
 import platform
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""YAML settings: config lookup, a strict loader, and messages that never repeat values, which may be item text."""
+"""YAML settings: config lookup, a strict loader, and messages that never repeat values, because these may be item text."""
 
 import difflib
 import os

@@ -95,7 +95,7 @@ class _Commands(DefaultGroup):  # type: ignore[misc]
 
 
 NEXT = """\
-Which keys can be found without their questions, and what does that bring a score?
+Which keys can be found without the questions, and how many points does this bring models?
 
 You write a benchmark:     robustify items.csv --public -o audit
 You evaluate models:       robustify init items.csv -m NAME, then robustify items.yaml -o run
@@ -115,7 +115,7 @@ All commands:              robustify --help"""
 @click.version_option(__version__, "-V", "--version", prog_name="robustify")
 @click.pass_context
 def cli(context: click.Context) -> None:
-    """Find keys that need no question, and estimate what that brings a multiple-choice score.
+    """Find items whose key can be found without the question, and estimate how many points this brings models.
 
     \b
     robustify validate items.csv        check how a file of items is read

@@ -38,30 +38,30 @@ _AMOUNT = click.FloatRange(min=0)
 composing = together(
     _about(
         "--pool CANDIDATES...",
-        "Choose distractors from this file too: a set with the same questions, or candidates by ID or question "
-        "(repeatable). -o is then a new folder.",
+        "Also choose distractors from this file: a set with the same questions, or candidates by ID or question "
+        "(repeatable). Write into a new folder (-o).",
     ),
-    _about("--candidates COLUMN...", "Column of the pool with candidates (repeatable)."),
+    _about("--candidates COLUMN...", "Read candidates from this column of the pool (repeatable)."),
     _about(
-        "--options K|K-K", "Number of options of an item, or a range, chosen from a pool or from more options in DATA.",
+        "--options K|K-K", "Give each item this number of options, or one in this range, from the pool or from DATA.",
         to="shown", read=_read_sizes,
     ),
     _about("--as-typed", "Keep quotes, dashes, spaces, final periods, and first letters of options."),
     _about(
         "--auditor READER...",
-        "Prove the set by this auditor (repeatable) [default: characters and meaning].", to="auditors",
+        "Use this auditor for the proof (repeatable) [default: characters and meaning].", to="auditors",
     ),
-    _about("--meaning", "Let the encoder take part in choosing. It is then no proof."),
-    _about("--people WRITER", "Compare with the distractors of this column or file of the pool."),
-    _about("--writer MODEL", "Ask this model for lacking candidates: ID=openai:URL, hf:..., or a name."),
-    _about("--price IN OUT", "Price of a million tokens of prompts and replies.", type=(_AMOUNT, _AMOUNT)),
-    _about("--budget COST", "Stop asking the writer before its replies cost more.", type=_AMOUNT),
-    _about("--dry-run", "Print the price of the writer, but ask and write nothing."),
+    _about("--meaning", "Let the encoder take part in choosing, but not in the proof."),
+    _about("--people WRITER", "Compare the result with the distractors of this column or file of the pool."),
+    _about("--writer MODEL", "Ask this model for candidates that the pool lacks: ID=openai:URL, hf:..., or a name."),
+    _about("--price IN OUT", "Price of a million prompt tokens (IN) and reply tokens (OUT).", type=(_AMOUNT, _AMOUNT)),
+    _about("--budget COST", "Stop asking the writer before it costs more than this.", type=_AMOUNT),
+    _about("--dry-run", "Print what the writer would cost, but ask and write nothing."),
     _about(
         "-m --models NAME...",
-        "Show questions to this model, and set candidates aside that are as likely as the key (repeatable).",
+        "Show questions to this model, and set aside candidates that it finds as likely as the key (repeatable).",
     ),
-    _about("--run RUN", "Do the same by the answers of this run.", type=DIR),
+    _about("--run RUN", "Set such candidates aside by the answers of this run.", type=DIR),
     _about("--review FILE...", "Apply verdicts of a review sheet (repeatable).", to="reviews"),
     _about("--cache-dir DIRECTORY", "Store models and replies here.", to="cache"),
     _about("--prefer own", "Keep as many of the author's own distractors as possible."),

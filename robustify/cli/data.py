@@ -132,8 +132,8 @@ def named_data(path: str, bench: "Loaded", source_options: Mapping[str, Any]) ->
 def rules_alone(data: str, source_options: dict[str, Any]) -> int:
     """Score simple rules that see only the choices.
 
-    Rules are sorted by score. A star marks each rule that is above chance after correction for multiple tests.
-    No model is needed. `robustify lint` names the items.
+    Rules are sorted by score. A star marks each rule that is significantly above chance after correction for multiple
+    tests. No model is needed. To see which items a rule finds, run `robustify lint`.
 
     \b
     Example:
@@ -171,14 +171,14 @@ def mend(
     force: bool,
     strict: bool,
 ) -> int:
-    """Order and trim the options, or choose distractors from a pool.
+    """Shuffle and trim options, or choose distractors from a pool.
 
-    No text is rewritten, but characters that look like plain ones become plain. Items whose options refer to each other
-    ("all of the above", "both A and C") keep their order and are listed. `robustify lint` lists what else to edit.
+    No text is rewritten, but characters that look like plain ones become plain. If options refer to each other ("all of
+    the above", "both A and C"), they keep their order, and the item is listed. `robustify lint` lists what else to edit.
 
-    With --pool or --options, distractors are chosen so that no cue of the whole set points to or away from the key.
-    Auditors that took no part prove the result, and requests name the candidates that the pool lacks. If the proof
-    failed, the exit code is 7, and the set is written.
+    With --pool or --options, distractors are chosen so that over the whole set, no cue points to or away from the key.
+    Auditors that took no part in choosing then look for the keys (the proof). Requests name the candidates that the pool
+    lacks. If the proof fails, the set is still written, and the exit code is 7.
 
     \b
     Examples:
@@ -275,8 +275,8 @@ def init(
 ) -> int:
     """Write a config for a file of items.
 
-    DATA is checked first. The config has comments that explain its keys. Models on this machine are measured for a
-    few seconds, to say how long they take.
+    The command first checks DATA. The config has comments that explain its keys. Models on this machine run for a few
+    seconds, to estimate how long an audit takes.
 
     \b
     Example:

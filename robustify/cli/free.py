@@ -67,9 +67,9 @@ def grade_rows(
 ) -> int:
     """Grade answers with rules, and the rest with a judge.
 
-    ROWS are JSON Lines, a JSON array, or CSV. Each row has an ID, a prediction, and optionally a model. If each
-    row also has a question and an `answer`, --items is not needed. An answer gets no score if neither the rules
-    nor the judge can grade it.
+    ROWS are JSON Lines, a JSON array, or CSV. Each row has an ID, a prediction, and optionally a model. If each row also
+    has a question and an `answer`, --items is not needed. If neither the rules nor the judge can grade an answer, it
+    gets no score.
 
     \b
     Example:
@@ -177,9 +177,9 @@ def _grade(settings: "FreeSettings", rows: "AnsweredItems", given: Mapping[str, 
 def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
     """Compare a judge with human labels, or compare two sets of grades.
 
-    With one file and --human: kappa, the confusion matrix, sensitivity, and specificity. With two gradings of
-    the same answers: the score, the readable share, and the agreement with people of each, and their paired
-    differences.
+    With one file and --human, the output shows kappa, the confusion matrix, sensitivity, and specificity. With two gradings
+    of the same answers, it shows the score, the readable share, and the agreement with people of each grading, and the
+    paired differences.
 
     \b
     Example:

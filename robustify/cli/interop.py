@@ -146,7 +146,7 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
 @option(OUT, "Write the sheet into this new folder.", required=True)
 @option(
     "--answers FILE",
-    "Add what only people know from this YAML file, by the names of the sheet. Of a restricted run, texts that repeat an "
+    "Add people's answers from this YAML file, under the names in the sheet. For a restricted run, texts that repeat an "
     "item are refused, but single words are not.",
 )
 @ONLY

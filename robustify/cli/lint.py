@@ -73,8 +73,8 @@ def lint(
 ) -> int:
     """Find cues that give keys away, and harness errors in logs.
 
-    No model is needed. A cue of one item, such as the longest option, is a note. It is a warning if the keys of a
-    file, or of all files together, have it significantly more or less often than expected. Defects are warnings. The
+    No model is needed. A cue in one item, such as the longest option, is a note. If the keys of a file, or of all files
+    together, have a cue significantly more or less often than expected, this is a warning. Defects are also warnings. The
     exit code is 7 if there is a warning, and 3 if a file cannot be read. For the codes, see docs/heuristics.md.
 
     FILE may be a folder of logs. If the logs hide the question on purpose, write choices_only:FILE.

@@ -84,7 +84,7 @@ cache_dir = option(
 )  # fmt: skip
 """Option `--cache-dir`, passed to the command as `cache`, with the default filled in."""
 FORCE = option("--force", "Replace a run of another benchmark in that folder.")
-STRICT = option("--strict", "Exit with code 7 also if the state is not evaluated.")
+STRICT = option("--strict", "Also exit with code 7 if the state is not evaluated.")
 HIDDEN = option(
     "--hidden question|passage|context|image",
     "Name the part of an item that choices_only does not show [default: question].", into="rule",
@@ -99,7 +99,7 @@ FORMAT_TYPE = option(
 screening = together(
     option(
         "--criterion fdr|unanimous|majority|K-of-N",
-        "Flag items by a bounded share of false flags (fdr), or by the number of correct voters.",
+        "Flag items by a scorer that limits the share of false flags (fdr), or by the number of correct voters.",
         into="rule", to="screen.criterion",
     ),
     option(
@@ -129,7 +129,7 @@ def mapped(columns: Sequence[str]) -> "FieldMap | None":
 NAMING = together(
     option(
         "--include-path --include_path DIR...",
-        "Find tasks of lm-eval here, too (repeatable).",
+        "Also find tasks of lm-eval in this folder (repeatable).",
         into="source_options",
     ),
     option("--trust-task-code", "Run the Python code of the task that DATA names.", into="source_options"),
@@ -137,7 +137,7 @@ NAMING = together(
 reading = together(
     option(
         "--map PART=COLUMN...",
-        "Map a part to its column: stem, choices (A,B,C,D), key, key_is, topic, id, passage, group (repeatable).",
+        "Read this part from this column: stem, choices (A,B,C,D), key, key_is, topic, id, passage, group (repeatable).",
         into="source_options", to="fields", read=mapped,
     ),
     option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="source_options"),

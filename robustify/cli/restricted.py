@@ -180,8 +180,8 @@ def show(name: str) -> int:
 def accept_terms(name: str, person: str, licence_sha256: str) -> int:
     """Accept the terms of a set of which you have a copy.
 
-    The name, the digests and counts of the data, and keyed fingerprints of the items are recorded in a file of mode
-    0600. From then on, no command takes a copy of the items for a public set. To see the terms, run `licence show`.
+    The name, the digests and counts of the data, and keyed fingerprints of the items are recorded in a file of mode 0600.
+    From then on, every command recognizes a copy of the items as restricted. To see the terms, run `licence show`.
     """
     from robustify.base.errors import AuthorisationError
     from robustify.restricted import access, terms

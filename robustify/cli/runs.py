@@ -38,7 +38,8 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @option(OUT, "Write the run into this folder [default: results/NAME].")
 @FORCE
 @option(
-    "-m --models NAME...", "Ask this model, not those of the config; ID=openai:URL for a server (repeatable)."
+    "-m --models NAME...",
+    "Ask this model instead of those in the config (repeatable). For a server, write ID=openai:URL.",
 )
 @screening
 @HIDDEN
@@ -48,7 +49,7 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 @option("--device TEXT", "Run the models on this device, e.g. cpu or cuda:0.")
 @cache_dir
 @STRICT
-@option("--dry-run", "Check the config, and estimate what is left to ask and how long it takes.")
+@option("--dry-run", "Check the config, and estimate the remaining requests and their time.")
 @option(
     "--progress/--no-progress",
     "Show or hide progress [default: bars on a terminal, otherwise lines].",
@@ -57,8 +58,8 @@ _COLOURS = {"good": "green", "bad": "red", "unsure": "yellow"}
 def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
     """Audit a benchmark, and write a report.
 
-    A public file of items needs no config. Rules and a probe audit the items, and so do the models given by -m.
-    To write a config, run `robustify init DATA`.
+    A public file of items needs no config. Rules and a probe audit the items. With -m, models audit them, too. To write a
+    config, run `robustify init DATA`.
 
     \b
     Examples:
@@ -184,8 +185,8 @@ def close_run(
 def judge_again(run: "Run", out: Path | None, force: bool, strict: bool, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or renew its report.
 
-    This takes seconds and asks no model. RUN keeps its verdict unless -o names RUN. Without any option, RUN
-    is judged again by its own rules, which also renews a report of another version.
+    This takes seconds and asks no model. With other rules, the result goes into a new folder, except if -o names RUN.
+    Without options, RUN is judged again by its own rules, which also renews a report that another version wrote.
 
     \b
     Examples:
@@ -251,8 +252,8 @@ def print_report(run: "Run", table: bool, form: str) -> int:
 def check(run: "Run", strict: bool, recompute: bool) -> int:
     """Check the state of RUN.
 
-    The exit code is 7 if RUN failed, and 3 if one of its files was changed, or with --recompute, if the answers give
-    another result. The answers themselves are not checked.
+    The exit code is 7 if RUN failed, and 3 if one of its files was changed. With --recompute, it is also 3 if the answers
+    give another result. Whether models really gave these answers is not checked.
 
     \b
     Examples:
@@ -367,8 +368,9 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
 def agree(run: "Run", labels: Path) -> int:
     """Compare the verdicts of RUN with people's labels.
 
-    LABELS has one line per label, ITEM,shortcut or ITEM,not. The output shows kappa for the verdicts. It shows
-    the AUROC of W (the confidence of the scorer in the key), all surface cues, the models, and each cue.
+    LABELS has one line per label, ITEM,shortcut or ITEM,not. The output shows kappa for the verdicts. For W (the
+    scorer's confidence in the key), all surface cues together, the models, and each cue, it shows the AUROC with which
+    they predict the labels.
 
     \b
     Example:

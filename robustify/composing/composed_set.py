@@ -1,4 +1,4 @@
-"""Composed set, whose distractors were chosen from pools."""
+"""A composed set, whose distractors were chosen from pools."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -114,7 +114,7 @@ def export_instruct(
 ) -> list[Path]:
     """Write a split as training instructions.
 
-    The text format of Mistral is included. Do not evaluate a model on items that it was trained on.
+    One of the files has the text format of Mistral. Do not evaluate a model on items that it was trained on.
 
     \b
     Example:
@@ -168,8 +168,8 @@ def _by_letter(item: Item) -> tuple[str, str, str, str]:
 def export_responses(run: Run, folder: Path) -> list[Path]:
     """Write right and wrong answers for item response models.
 
-    The files are py_irt.jsonlines, and responses.csv with a row for each model and a column for each item, which
-    mirt reads (girth takes it transposed).
+    The files are py_irt.jsonlines and responses.csv. mirt reads responses.csv, which has a row for each model and a column
+    for each item. girth reads it transposed.
 
     \b
     Example:

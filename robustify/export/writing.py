@@ -31,9 +31,9 @@ Option = tuple[str, str, dict[str, Any]]
 """Option of an exporter: its usage, such as `--licence ID`, what it does, and further settings, such as a default."""
 KEPT: Option = ("--kept", "Export the kept items although the run failed, and state this in the files.", {})
 BLIND: Option = (
-    "--blind", "Ask the items of RUN, or of a file of items, without their question, before any run.", {}
+    "--blind", "Write only tasks that ask the items of RUN, or of DATA, without their question.", {}
 )  # fmt: skip
-TRIM: Option = ("--trim", "Take white space off the ends of options.", {})
+TRIM: Option = ("--trim", "Remove white space from the ends of options.", {})
 
 
 P = ParamSpec("P")

@@ -1,4 +1,4 @@
-"""Free response within a run: models write answers while they are loaded, and rules and a judge grade these later.
+"""Free response within a run: models write answers while they are loaded, and rules and a judge grade the answers later.
 
 Replies are cached after every batch, so that an interrupted run resumes. If the template or model changes, the questions
 are asked again. Replies of a restricted set are not cached, and only numbers leave this module for it.

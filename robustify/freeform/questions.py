@@ -1,4 +1,4 @@
-"""Open-ended questions, converted from items or read from the rows of other evaluations, which also have answers.
+"""Open-ended questions, converted from items, or read with their answers from rows of other evaluations.
 
 Rows are read by the names of their fields, and a row that does not fit is an error. A multiple-choice question may contain
 its options, such as `(A) ...`. They are then shown to the model.

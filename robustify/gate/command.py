@@ -45,11 +45,11 @@ from robustify.gate.sources import named_blobs, scan_task
 
 INDEX_VARIABLE = "ROBUSTIFY_GATE_INDEX"
 _DESCRIPTION = """\
-Refuse items of a sensitive set before they are committed, pushed or published.
+Refuse items of a sensitive set before they are committed, pushed, or published.
 
-The gate refuses any content that is not plain UTF-8 text, and long encoded runs in text. It searches
-text for multiple-choice records, terms of a reviewed lexicon, and fingerprints of registered sets.
-It prints one line per finding (path:line rule name), never an excerpt."""
+The gate refuses content that is not plain UTF-8 text, and long encoded pieces of text. It searches text
+for multiple-choice items, terms of sensitive categories, and the text of registered sets. It prints one
+line per finding (path:line rule name), never an excerpt."""
 _EPILOG = """\
 examples:
   robustify gate --staged                     scan the next commit (pre-commit hook)
@@ -90,8 +90,12 @@ def scanner() -> argparse.ArgumentParser:
     pushed = "scan the commits about to be pushed (pre-push hook)"
     add("--pushed", nargs="*", metavar=("REMOTE", "URL"), help=pushed)
     add("--commit-msg", nargs="?", const="", metavar="FILE", help="scan a commit message (commit-msg hook)")
-    add("--require-fingerprints", action="store_true", help="exit with 4 if the fingerprint layer cannot run")
-    whose = "that of A (base), or also the entries of later commits that change nothing else (apart)"
+    add(
+        "--require-fingerprints",
+        action="store_true",
+        help="exit with 4 if the index or its key cannot be used",
+    )
+    whose = "that of commit A (base), or also entries that later commits add without other changes (apart)"
     policy = f"policy to apply to a range: {whose}"
     add("--policy-from", choices=["base", "apart"], default="base", help=policy)
     return parser

@@ -1,4 +1,4 @@
-"""Fingerprint layer: an index of registered sets that contains no text, and the search for their text.
+"""Index of registered sets, which contains no text, and the search for their text.
 
 A text is refused if it contains a complete registered text, if distinct shingles of one item cover at least seven words,
 six of them different, within 48 words, or if four words of each of four items of a set are within 96 words (cut stems).

@@ -1,4 +1,4 @@
-"""Texts that a file has only in pieces: as tokens of a log, words of a table, or single characters.
+"""Texts that a file contains only in pieces: as tokens of a log, words of a table, or single characters.
 
 A server that returns its prompt, a tokenizer, and a table of scores write a text as many short strings. The strings that
 stand in the same place of a structure (the same name at the same depth, the same column) are joined in their order, so that

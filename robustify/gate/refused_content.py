@@ -1,4 +1,5 @@
-"""Content that is refused on any subject: what the gate cannot read, robustify's private state, and canary lines.
+"""Content that is refused whatever its subject: content that the gate cannot read, private files of robustify, and canary
+lines.
 
 Unreadable characters (encoded pieces, escapes, symbols, hidden characters) are counted over a whole file. Nothing is
 decoded, because it may be encoded again, packed or encrypted. Words tell text from code: `getElementById` and `python3`

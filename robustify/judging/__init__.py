@@ -1,4 +1,4 @@
-"""Judging of answers: votes -> verdicts -> audit -> numbers -> state.
+"""Judging of answers, in this order: votes, verdicts, audit, numbers, and state.
 
 A judgement is a pure function of answers and rules, and needs no model. What was not asked is null in the summary.
 """

@@ -1,4 +1,4 @@
-"""Questions to a model: they are planned for each item and view, scored, and recorded as one answer row each.
+"""Asking of a model: requests are planned for each item and view, scored, and recorded as one answer row each.
 
 All requests to a model are planned first and scored in one call, so that the engine can sort them.
 """

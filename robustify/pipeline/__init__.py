@@ -1,1 +1,1 @@
-"""Policies for reading, keeping and writing public and restricted sets, which differ only here."""
+"""Policies for reading, keeping, and writing public and restricted sets, which differ only here."""

@@ -1,4 +1,5 @@
-"""Questions that models infer from options alone, and their likeness to the real ones, which the filter does not use."""
+"""Questions that models infer from options alone, and their similarity to the real questions, which the filter does not
+use."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whether a run says what its answers give: they are judged again, and every number and file is compared."""
+"""Comparison of a run with its answers, which are judged again: every number and file is compared."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""Parts that a wing may add to the pipeline: a guard, adapters and policy of restricted sets, and a step that asks more.
+"""Parts that a wing may add to the pipeline: a guard, adapters and a policy of restricted sets, and a step that asks
+further questions.
 
 `robustify/wings.py` plugs the wings in, for commands and the Python API.
 """

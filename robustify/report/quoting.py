@@ -1,4 +1,4 @@
-"""Number to quote for each model: its score, minus the points by looks if these are claimed."""
+"""Number to quote for each model: its score, minus points of looks if these are claimed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

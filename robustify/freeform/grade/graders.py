@@ -1,4 +1,4 @@
-"""Graders of numbers, choices, explanations and nuggets: rules decide first, and a judge grades the rest.
+"""Graders of numbers, choices, explanations, and nuggets: rules decide first, and a judge grades the rest.
 
 A nugget (fact) without a label makes the score unknown but bounded, and never counts as "not supported".
 """

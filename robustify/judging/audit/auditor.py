@@ -1,4 +1,4 @@
-"""Auditors of the kept items: their accuracy compared with chance, and the probe that is fitted afresh.
+"""Auditors of the kept items: their accuracy compared with chance, and the fresh probe.
 
 The probe is a ridge regression that predicts the keys of kept items from their choices' texts (`RidgeFits`). A choice is
 open if the item would also have been kept with that choice as the key.

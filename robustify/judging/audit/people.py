@@ -1,4 +1,4 @@
-"""Agreement between human shortcut labels and the filter's verdicts, scores and cues.
+"""Agreement of the filter's verdicts, scores, and cues with people's labels of shortcuts.
 
 A solver may infer the question from the choices (Balepur et al. 2024), so an item that can be answered without its question
 is not always flawed. Surface cues and models, which may know the subject, are therefore reported separately.

@@ -1,4 +1,4 @@
-"""Residual audit: whether auditors still find shortcuts in the kept items.
+"""Residual audit, which decides whether auditors still find shortcuts in the kept items.
 
 Auditors answer the kept items without their questions, because a filter cannot certify itself. Selection alone changes
 their accuracy, so each is compared with chance given the selection.

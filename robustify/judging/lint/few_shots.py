@@ -1,4 +1,5 @@
-"""Examples before the question of a prompt: the item itself, wrong answers, and differences between models."""
+"""Rules about the examples before the question of a prompt: the item itself among them, wrong answers, and differences
+between models."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,5 @@
-"""Rules about the replies and scores of a log, which a harness credited, could not read, repeated, or normalized."""
+"""Rules about the replies and scores of a log, such as replies that were credited but could not be read, and repeated
+replies."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,5 @@
-"""Looks of each model: the share of items that it gets right because their keys look like keys, from up to three sources.
+"""Points of looks of each model: the share of items that it gets right because their keys look like keys, from up to three
+sources.
 
 A model that does not know an item picks option j with p_j ~ exp(b z_j + a_position + kappa [j is the key]), where z is a
 question-free reader's logit. If w is the share of wrong picks on an item, u = w / (1 - p_key) estimates how often it was

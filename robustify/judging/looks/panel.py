@@ -1,4 +1,4 @@
-"""Pull of looks on a panel of models: a three-parameter model that guesses by looks.
+"""Effect of looks on a panel of models, from a three-parameter model in which guesses follow looks.
 
 P(right) = K + (1 - K) p(b, kappa) with K = expit(a_model + l z_key + s theta) (Birnbaum 1968), and theta ~ N(0, 1)
 integrated out (Bock and Aitkin 1981). The likelihood is maximized with outer products of its gradients (Berndt et al.

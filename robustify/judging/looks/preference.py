@@ -1,4 +1,4 @@
-"""Slope with which picks follow looks, from a conditional logit of picks on the reader's logits (McFadden 1974).
+"""Strength with which picks follow looks: the slope of a conditional logit of picks on the reader's logits (McFadden 1974).
 
 Influence functions are those of an M-estimator, score times inverse information (Huber 1967; Hampel 1974), summed over the
 rows of an item.

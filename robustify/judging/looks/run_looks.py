@@ -1,4 +1,4 @@
-"""Looks of each model of a run, from its answers and from the scorer that reads only the texts of options."""
+"""Points of looks of each model of a run, from its answers and from the scorer that reads only the texts of options."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property

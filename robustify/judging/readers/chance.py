@@ -1,4 +1,4 @@
-"""Accuracy of readers compared with chance: gains over chance, and hits of refits with permuted keys.
+"""Comparison of readers with chance: gains over chance, and hits of refits with permuted keys.
 
 Cross-fitted hits have no simple null distribution, so it is estimated by refits (Ojala and Garriga 2010). A ridge
 regression is linear in the keys, so that refits for many permutations are solved at once.

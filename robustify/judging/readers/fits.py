@@ -1,4 +1,4 @@
-"""Fits that learn to tell keys from other options, and their cross-fit.
+"""Classifiers that learn to distinguish keys from other options, and their cross-fitting.
 
 A cross-fit predicts every item with a fit that saw no item of its fold. The fits of this module are a conditional logit
 and the classifiers of scikit-learn. They see an option's features alone, neither its question nor its position.

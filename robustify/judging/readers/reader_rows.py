@@ -1,4 +1,4 @@
-"""Rows of answers that the artifact probe and the sentence encoder give, and rows of likeness.
+"""Rows of answers by the probe and the sentence encoder, and rows on the similarity of inferred questions to real ones.
 
 The encoder takes no part in the filter. With too few items, neither makes a prediction, and each row says why. A row of
 likeness says how similar an inferred question is to the real one.

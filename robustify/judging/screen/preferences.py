@@ -1,4 +1,4 @@
-"""Preferences of the screen's voters among the options, which are an input of the ranking.
+"""Preferences of the screen's voters among the options, which the ranking uses.
 
 A preference is a vote with a degree. What a missing answer could have added is known, too.
 """

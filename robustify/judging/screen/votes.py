@@ -1,4 +1,4 @@
-"""Votes of the choices-only screen as arrays.
+"""Votes of models that saw only the choices, as arrays.
 
 A voter's rows about an item are averaged into one pick. Ties remain ties. Items without an answer, or with a score that
 is not finite, are unanswered.

@@ -1,1 +1,1 @@
-"""Statistics on plain numbers and arrays: intervals, tests, distributions and agreement."""
+"""Statistics on plain numbers and arrays: intervals, tests, distributions, and agreement."""

@@ -1,5 +1,5 @@
-"""Rates and kappa with confidence intervals: Wilson for display, Clopper-Pearson for decisions, otherwise the bootstrap;
-and majorities.
+"""Confidence intervals of rates and kappa (Wilson for display, Clopper-Pearson for decisions, otherwise the bootstrap), and
+majorities.
 
 For clustered items, such as those of one passage, Wilson and Clopper-Pearson use the effective sample size (Korn and
 Graubard 1998; Franco et al. 2019). Unanswered items are NaN in the input and do not count in n.

@@ -1,4 +1,5 @@
-"""Hypothesis tests and their power, differences with intervals, corrections for many tests, exact distributions of sums."""
+"""Hypothesis tests and their power, differences with intervals, corrections for many tests, and exact distributions of
+sums."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Complete content of `summary.json`, with the audits, the guardrails and the state of the run."""
+"""Complete content of `summary.json`, with the audits, the guardrails, and the state of the run."""
 
 from collections.abc import Mapping
 from typing import Literal

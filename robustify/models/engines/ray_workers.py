@@ -1,4 +1,4 @@
-"""Remote model on the workers of a Ray cluster, the workers, and the connection to the cluster.
+"""Remote model on the workers of a Ray cluster, and the connection to the cluster.
 
 Workers compute units in any order. This process chooses the scoring path, sums, and writes the score cache. A
 worker whose model or software differs is refused, because its scores would differ too.

@@ -1,4 +1,4 @@
-"""Advice on a file whose layout is unknown: which fields to map, or how to write the file anew. Every map that is advised
+"""Advice on a file whose layout is unknown: which fields to map, or how to rewrite the file. Every map that is advised
 was tried on rows of the file."""
 
 import re

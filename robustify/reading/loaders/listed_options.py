@@ -1,4 +1,4 @@
-"""Items of rows that are read by a field map. The choices are a list, an object, several columns, or one text cell.
+"""Items from rows that are read by a field map. The choices are a list, an object, several columns, or one text cell.
 
 A row may also mark the correct choice with `correct: true`, with scores, or with a separate column. A text cell is split
 at its labels, its line ends, or at `|` or `;`. Lines before and after labelled choices, and members of an object that are

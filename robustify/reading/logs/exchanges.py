@@ -1,4 +1,4 @@
-"""Requests of a harness about an item, the replies, and their scores. `lint` audits the harness by it."""
+"""Requests of a harness about an item, with the replies and their scores. `lint` audits the harness by it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

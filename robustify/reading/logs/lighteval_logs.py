@@ -1,4 +1,4 @@
-"""Reader of lighteval details (`details_*.parquet`), those of today and those from 2023 to 0.9.
+"""Reader of lighteval details (`details_*.parquet`), in the format of today and in those from 2023 to 0.9.
 
 Each row is converted to the format of lm-eval and read as such.
 """

@@ -1,4 +1,5 @@
-"""Filters of lm-eval. A task with several of them has one row per filter for each item."""
+"""Filters of lm-eval, which extract answers from replies. A task with several of them has one row per filter for each
+item."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How keys and picks name choices: by letters, whole numbers, or texts. The cells of a whole column decide."""
+"""Names of choices in keys and picks: letters, whole numbers, or texts. The cells of a whole column decide."""
 
 import re
 from collections import Counter

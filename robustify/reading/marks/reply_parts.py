@@ -1,6 +1,6 @@
-"""Part of a reply that answers the question. It lacks reasoning, wrapping (JSON, a code fence, a list), and questions that
-the model made up after its answer. In it, a model may correct itself (`No wait, B`), or deny options before it names one
-(`Not A. C`)."""
+"""Search for the part of a reply that answers the question. It lacks reasoning, wrapping (JSON, a code fence, a list),
+and questions that the model made up after its answer. In it, a model may correct itself (`No wait, B`), or deny options
+before it names one (`Not A. C`)."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Memory that a model freed: kept for its next batch while it works, and given back when it is closed."""
+"""Memory that a model freed, which is kept for its next batch and given back when the model is closed."""
 
 import ctypes
 from collections.abc import Callable

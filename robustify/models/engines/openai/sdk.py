@@ -1,4 +1,4 @@
-"""The openai SDK without settings that it reads from the environment."""
+"""Client of the openai SDK that ignores settings in the environment."""
 
 import openai
 
