@@ -135,7 +135,7 @@ def _orders(state: TaskState, orders: Orders, n: int, seed: int) -> tuple[Order,
             return (own(k),)
         case _:
             raise UsageError(
-                f"The value orders={orders} is unknown. Expected rotations, spread or own.",
+                f"The value orders={orders} is unknown. Expected rotations, spread, or own.",
                 code="unknown-orders",
             )
 

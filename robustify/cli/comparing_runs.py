@@ -53,7 +53,8 @@ def compare(
             )
         if alert:
             raise UsageError(
-                "--alert compares the first run with the last. Name two runs.", code="alert-of-two-runs"
+                "--alert compares the first run with the last, so it needs at least two runs.",
+                code="alert-of-two-runs",
             )
         return _compare_models(paths, html, form, None if all(are_runs) else columns)
     comparison = compared(folders, GUARD)
@@ -94,7 +95,7 @@ def _compare_models(
         pairs = model_pairs.model_pairs(runs)
         if not pairs:
             raise UsageError(
-                f"{paths[0]} has no two models with scores on the same items; expected two.",
+                f"{paths[0]} does not have two models with scores on the same items. Name a run or log that has two.",
                 code="no-two-models",
             )
         if page is not None:

@@ -194,7 +194,7 @@ def _index(argv: Sequence[str]) -> int:
     )
     if built.blind:
         reason = "they are too short or too much like ordinary text"
-        tell(Notice(f"{built.blind:,} items cannot be recognised because {reason}", code="blind-items"))
+        tell(Notice(f"{built.blind:,} items cannot be recognized because {reason}", code="blind-items"))
     return 0
 
 

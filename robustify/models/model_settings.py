@@ -241,13 +241,13 @@ class OpenAIModel(ModelSettings):
         if not (allowed or ours or _PROVIDERS.get(variable) == host):
             raise AuthorisationError(
                 f"{self.name}: api_key_env: {variable} may not be sent to {host}. If the key is meant for this "
-                f"server, name it beside the key: set the environment variable {_KEYS}={variable}@{host}.",
+                f"server, set the environment variable {_KEYS}={variable}@{host}.",
                 code="forbidden-api-key",
             )
         if remote and urlsplit(self.base_url).scheme == "http":
             raise AuthorisationError(
-                f"{self.name}: {variable} may not be sent to {host} over http, which everyone on the way can read. Use "
-                "https, or a tunnel to a port of this machine.",
+                f"{self.name}: {variable} may not be sent to {host} over http, because others could read it. "
+                "Use https, or a tunnel to a port of this machine.",
                 code="unencrypted-api-key",
             )
         key = os.environ.get(variable, "")

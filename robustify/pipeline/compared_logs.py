@@ -50,8 +50,8 @@ def runs_of_logs(
         compared = _with_several_models([read])
     if not compared:
         raise UsageError(
-            f"{len(files)} logs have no two models of one task; expected answers of two models to the same items. Name "
-            "models with MODEL=FILE.",
+            f"no task was answered by two models (logs: {len(files)}); expected answers of two models to the "
+            "same items. To name the model of a log, write MODEL=FILE.",
             code="one-model-of-a-task",
         )
     return tuple(

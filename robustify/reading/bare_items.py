@@ -46,7 +46,10 @@ def bare_items(raws: rows.Raws, lines: Sequence[int], n_with_lead: int, n_labell
         if 0 < 2 * len(moved) < len(lines):
             order = f"the labels of the options are in another order on line {rows.line_spans(moved)}"
             notes.append(
-                Notice(f"{order}. A letter as key names the label there.", code="labels-in-other-order")
+                Notice(
+                    f"{order}. If a key is a letter, it names the option with this label.",
+                    code="labels-in-other-order",
+                )
             )
         unlabelled = rows.changed(plain, _without_labels)
     bare = _evened(unlabelled)

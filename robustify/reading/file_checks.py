@@ -195,7 +195,7 @@ def _two_alphabets(case: Case) -> Notice | None:
     key = case.evidence.fields.key
     return Notice(
         f" keys in `{key}` are letters of several alphabets that look alike, so they may name other options. Write all "
-        f"in the alphabet of the labels, or add `--map key={key}` if they are right as they are.",
+        f"keys in the alphabet of the labels, or add `--map key={key}` if they are right as they are.",
         code="mixed-alphabets",
     )
 
@@ -252,8 +252,8 @@ def _picked(case: Case) -> Notice | None:
         same = [answer.index in pick for answer, pick in zip(case.keys, picks, strict=True) if len(pick) == 1]
         if len(same) >= _FEWEST_PICKS and 2 * len(same) > n and all(same):
             return Notice(
-                f" `{key}` and {name} name the same option in all {len(same)} rows, so `{key}` may hold what a model "
-                f"picked. Name the column of the right ones, for example `--map key={key}`.",
+                f" `{key}` and {name} name the same option in all {len(same)} rows, so `{key}` may contain the picks of "
+                f"a model. Name the column of the right options, for example `--map key={key}`.",
                 code="key-equals-picks",
             )
     return None
@@ -287,8 +287,8 @@ def _graded(case: Case) -> Notice | None:
             marks = [number != 0 for number in points] if any(points) else []
         if marks and all(mark in (True, False) for mark in marks) and (n := marks.count(False)):
             return Notice(
-                f" `{name}` says that `{key}` is wrong in {n} of the first {len(sample)} rows, so it may hold answers that "
-                f"somebody gave. Name the column of the right ones, for example `--map key={key}`.",
+                f" `{name}` says that `{key}` is wrong in {n} of the first {len(sample)} rows, so `{key}` may contain "
+                f"answers that somebody gave. Name the column of the right answers, for example `--map key={key}`.",
                 code="graded-answers",
             )
     return None

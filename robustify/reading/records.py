@@ -329,7 +329,8 @@ def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
     above = _titles_above(name, rows_)
     table = _records_table(name, _Records(lambda: rows_[above:]))
     others = Notice(
-        f"read the sheet {title!r} of {len(sheets)}: choose another with `--sheet`", code="several-sheets"
+        f"read the sheet {title!r} of {len(sheets)} sheets; to read another, add `--sheet NAME`",
+        code="several-sheets",
     )
     titles = f"{counted(above, 'row')} above the header, with a single filled cell, not read"
     notes = [*[others] * (len(sheets) > 1), *[Notice(titles, code="titles-not-read")] * (above > 0)]

@@ -32,7 +32,7 @@ _PLACEHOLDERS = frozenset(
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
 _ODD = {
     "unlabelled": Notice(
-        "an option without a label beside labelled ones, perhaps a line that is no option",
+        "an option without a label beside options with labels (perhaps a line that is not an option)",
         code="option-without-label",
     ),
     "placeholders": Notice(
@@ -41,7 +41,7 @@ _ODD = {
     ),
     "entities": Notice("HTML entities such as &amp;, which models see unchanged", code="html-entities"),
     "labels": Notice(
-        'options that begin with labels such as "a) ", next to which letter views show a second label',
+        'options that begin with labels such as "a) " (models that answer by letter see a second label)',
         code="labelled-options",
     ),
 }

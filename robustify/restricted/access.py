@@ -92,8 +92,8 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
     """Return the permission to read a restricted set, even if its adapter calls it public. Raises as `authorised`."""
     if adapter is None:
         raise AuthorisationError(
-            f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config, and provide the "
-            "licence, key and private folder (`robustify restricted adapter list`, docs/adapters.md).",
+            f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config (`robustify "
+            "restricted adapter list` shows the names), and do the four steps of docs/adapters.md.",
             code="missing-adapter",
         )
     pins = require(adapter).files

@@ -37,7 +37,7 @@ _NOT_PRIVATE = {
     Notice("is on a web root", code="web-root"): re.compile(
         r"www|public_html|htdocs|wwwroot|webroot|docroot", re.I
     ),
-    Notice("is synchronised with other machines", code="synchronised-folder"): re.compile(
+    Notice("is synchronized with other machines", code="synchronised-folder"): re.compile(
         r"dropbox( \(.*\))?|onedrive( ?- ?.*)?|google ?drive.*|my drive|icloud ?drive|mobile documents|com~apple~clouddocs"
         r"|cloudstorage|nextcloud\d*|owncloud\d*|seafile|syncthing|pcloud ?drive|box sync|megasync.*|proton ?drive",
         re.I,
@@ -133,7 +133,7 @@ def _fault(folder: Path, names: Sequence[str]) -> Notice | None:
             return notice
     tree = repository_around(place)
     if tree is not None and not _ignored(tree, place, names):
-        fault = "is inside a Git repository that does not ignore all of it, one `git add` away from a commit"
+        fault = "is inside a Git repository that does not ignore all of it, so it could be committed"
         return Notice(fault, code="folder-not-ignored")
     return None
 

@@ -185,7 +185,7 @@ def new_key(out: Path) -> Key:
     written."""
     if repository_around(out.resolve().parent) is not None:
         raise AuthorisationError(
-            f"{str(out)!a} is inside a Git work tree, one `git add` away from a commit. Choose another folder.",
+            f"{str(out)!a} is inside a Git work tree, so it could be committed. Choose another folder.",
             code="private-file-in-git",
         )
     key = Key.of(os.urandom(key_file.SIZE))

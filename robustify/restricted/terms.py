@@ -150,7 +150,7 @@ def record_acceptance(
     person = " ".join(name.split())
     if not person or not person.isprintable() or len(person) > 100:
         raise UsageError(
-            "The name is empty, too long or not printable; expected the name of a person.",
+            "The name is empty, too long, or not printable; expected the name of a person.",
             code="invalid-person",
         )
     record, digest = _record(), _digest(adapter)

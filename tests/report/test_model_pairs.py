@@ -128,15 +128,15 @@ def test_equal_models_and_logs_that_contradict_each_other_are_noted(robustify, t
 def test_what_cannot_be_compared_is_refused(robustify, tmp_path: Path) -> None:
     picks(tmp_path / "one.csv", 0.5)
     run = made_run(tmp_path / "made")
-    for argv, says in (
-        (("one.csv",), "no two models"),
-        ((run.folder, "one.csv"), "only runs or only logs"),
-        (("one.csv", "nowhere.csv"), "does not exist"),
-        (("one.csv", "--alert"), "--alert"),
+    for argv, code in (
+        (("one.csv",), "one-model-of-a-task"),
+        ((run.folder, "one.csv"), "runs-with-logs"),
+        (("one.csv", "nowhere.csv"), "no-such-file"),
+        (("one.csv", "--alert"), "alert-of-two-runs"),
     ):
         ended = robustify("compare", *argv)
         assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
-        assert says in ended.err
+        assert f"[{code}]" in ended.err
 
 
 @pytest.mark.parametrize(("value", "ci", "p", "looks", "shown", "word"), cases("report", "pairs"))

@@ -60,8 +60,8 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     usable = {item: label for item, label in labels.items() if item in by_item and label is not None}
     if len(set(usable.values())) < 2:
         raise DataError(
-            f"labels: the {len(usable)} of {len(labels)} labels for items of this run are not of both kinds. Label at "
-            "least one item `shortcut` and one `not`.",
+            f"labels: {len(usable)} of {len(labels)} labels are for items of this run; expected labels of both kinds. "
+            "Label at least one item `shortcut` and one `not`.",
             code="labels-of-one-kind",
         )
     labelled = [by_item[item] for item in usable]

@@ -35,7 +35,7 @@ from robustify.reading.loaders.published import OWN, PublishedLayout, Read, layo
 
 ROWS_LOOKED_AT = 200
 _DAMAGED = Notice(
-    "the labels of the options repeat, or one is missing, but other rows have labels in a series. Mend the labels",
+    "the labels of the options repeat, or one is missing, but other rows have labels in a series. Correct the labels",
     code="damaged-labels",
 )
 _BY_NAMES = "fields"

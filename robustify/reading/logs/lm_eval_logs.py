@@ -247,7 +247,7 @@ def _reply(
     back = (by_choice(prompt) if prompt is not None and by_text else None) or range(item.k)
     scores = _finite(values[j] for j in back)
     if not scores:
-        return make(reason="a score that is no finite number")
+        return make(reason="a score that is not a finite number")
     # Like acc_norm, count the characters of the choice, without the delimiter before it.
     texts = item.choices
     if prompt is not None:

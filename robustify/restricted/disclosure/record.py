@@ -219,7 +219,7 @@ def begin(key: Key, file: Path) -> None:
     `AuthorisationError` if the folder is in a Git work tree, and `ResourceError` if it cannot be written."""
     if repository_around(file.resolve().parent) is not None:
         raise AuthorisationError(
-            f"{file} is inside a Git work tree, one `git add` away from a commit. Choose another folder.",
+            f"{file} is inside a Git work tree, so it could be committed. Choose another folder.",
             code="private-file-in-git",
         )
     with _writing(file):

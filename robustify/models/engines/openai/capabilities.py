@@ -187,8 +187,8 @@ def _form(questions: Questions, tried: list[str]) -> tuple[Form | None, list[Tok
         _require_texts(questions, [token.text for token in tokens])
         if not covers(tokens, TEXT):
             raise questions.client.fault(
-                f"returned {len(tokens)} tokens that do not spell the prompt ({len(TEXT)} characters). It shortens or "
-                "changes prompts.",
+                f"returned {len(tokens)} tokens that do not spell the prompt ({len(TEXT)} characters). The server "
+                "shortens or changes prompts.",
                 code="changed-prompt",
             )
         return form, tokens

@@ -138,7 +138,7 @@ class OpenAIServer(Servers):
         for other, tastes in others:
             if not are_alike(first, tastes, ENDED):
                 raise other.client.fault(
-                    "answers otherwise than the first one; expected the same model on all servers of base_urls",
+                    "answers differently from the first server; expected the same model on all servers of base_urls",
                     code="differing-servers",
                 )
         self._tastes, self._is_identified = " ".join(first), True
@@ -170,7 +170,7 @@ class OpenAIServer(Servers):
                 ):
                     return {**recipe, "probe": stored}
         raise self.living[0].client.fault(
-            "seems to serve a different model every time; expected always the same", code="unstable-model"
+            "seems to serve a different model each time; expected the same model", code="unstable-model"
         )
 
 

@@ -305,8 +305,8 @@ class Same:
         tastes = _as_texts([session.ask(question) for question in questions]) if session.tastes else ()
         if not are_alike(session.tastes, tastes, ENDED):
             raise session.fail(
-                "answers otherwise than at the start of the run, so the model was replaced. Expected one model: the scores "
-                "of this run are not used again. Serve one model under this name, and run the same command again.",
+                "answers differently from the start of the run, so the model was replaced. The scores of this run will not "
+                "be used again. Serve one model under this name, and run the same command again.",
                 code=self.code,
             )
 
