@@ -322,7 +322,8 @@ def _forecast(path: Path, cache: Path) -> list[str]:
     if not here:
         return []
     config = config.model_copy(update={"models": here})
-    return forecast_lines(foretold(config, Path("results") / config.name, cache, plugged))
+    forecast = foretold(config, Path("results") / config.name, cache, plugged)
+    return forecast_lines(forecast, config.limits.min_items)
 
 
 def _written(bench: "Loaded", where: str, source_options: Mapping[str, Any], models: Sequence[str]) -> str:

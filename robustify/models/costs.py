@@ -138,10 +138,11 @@ def remaining_requests(
 ) -> Remaining:
     """Count the requests that a model has not answered, and estimate their time. Raise the errors of `Scorer`."""
     n_requests = sum(len(question.requests) for question in planned)
-    n_unanswered = n_requests - max(0, _run_until(scorer, planned, 0.0).cached)
+    n_unanswered = n_requests - _n_cached(scorer, planned)
     if n_unanswered and not model.sends_prompts:
         sample = planned[:: max(1, len(planned) // _SAMPLE)]
         store_pace(_run_until(scorer, sample, SECONDS), model, cache)
+        n_unanswered = n_requests - _n_cached(scorer, planned)
     pace = _stored_paces(cache).get(_pace_key(model)) if n_unanswered else 0.0
     return Remaining(n_requests, n_unanswered, None if pace is None else n_unanswered * pace)
 
@@ -151,6 +152,10 @@ def store_pace(watch: Stopwatch, model: ModelSettings, cache: Path) -> None:
     if watch.pace is not None:
         with suppress(OSError):
             write_json(cache / SPEEDS, {**_stored_paces(cache), _pace_key(model): float(f"{watch.pace:.2g}")})
+
+
+def _n_cached(scorer: Scorer, planned: Sequence[Planned]) -> int:
+    return max(0, _run_until(scorer, planned, 0.0).cached)
 
 
 def _run_until(scorer: Scorer, planned: Sequence[Planned], seconds: float) -> Stopwatch:
