@@ -27,6 +27,8 @@ _MOST_READ = 20_000
 """Maximum number of records to search with the lexicon. A larger set is sampled evenly."""
 _DATA = frozenset({".arrow", ".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt"})
 """Types of the files of a folder that may be read."""
+_NAMED_FOLDERS = 3
+"""Number of folders around a file whose names count, and levels below a folder at which its files are read."""
 _TOKEN = re.compile(rb"[0-9A-Za-z][0-9A-Za-z_-]{11,127}")
 _GUID = re.compile(rb"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 """Form of most canaries, which may stand between other signs of a token."""
@@ -118,7 +120,9 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
     read = list[Path]()
     for path in paths:
         # A downloaded set is a folder, perhaps with a folder for each split.
-        parts = chain.from_iterable(map(path.glob, ("*", "*/*", "*/*/*")))
+        parts = chain.from_iterable(
+            path.glob("/".join("*" * depth)) for depth in range(1, _NAMED_FOLDERS + 1)
+        )
         files = sorted(file for file in parts if file.suffix.lower() in _DATA) if path.is_dir() else [path]
         read += filter(Path.is_file, files)
     for file in read:
@@ -127,14 +131,16 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
     # A link may have a harmless name, and a folder may have folders of sets.
     links = [file.resolve() for file in read if file.is_symlink()]
     named_paths = dict.fromkeys([*paths, *read, *links])
-    names_given = [_spaced(name) for path in named_paths for name in (path.name, path.absolute().parent.name)]
+    names_given = [
+        _spaced(name) for path in named_paths for name in path.absolute().parts[-_NAMED_FOLDERS - 1 :]
+    ]
     names_given += map(_spaced, names)
     set_names = {manifest.id: {*map(_spaced, _names(manifest))} for manifest in manifests}
     named = [
         set_id for set_id, own in set_names.items() if any(n in text for n in own for text in names_given)
     ]
     if named:
-        yield Sign("S4", f"the name of a file, its folder, or the set contains {', '.join(named)}")
+        yield Sign("S4", f"the name of a file, a folder around it, or the set contains {', '.join(named)}")
     sample = items[:: -(-len(items) // _MOST_READ) or 1]
     texts = ("\n".join((item.stem, *item.choices)) for item in sample)
     n = sum(terms_named(text) >= LEAST_TERMS for text in texts)

@@ -88,12 +88,15 @@ def test_a_canary_is_found_in_other_writings(mock: Path, written: str) -> None:
     assert codes(file) == ["S2"]
 
 
-@pytest.mark.parametrize("place", ["a folder inside", "the target of a link"])
+@pytest.mark.parametrize("place", ["a folder inside", "a folder around it", "the target of a link"])
 def test_a_restricted_name_is_seen_in(mock: Path, place: str) -> None:
     edit(mock, names=["vodakset"])
     file = public(mock, harmless(3))
     folder = file.parent
-    if place == "a folder inside":
+    if place == "a folder around it":
+        (mock / "vodakset" / "data").mkdir(parents=True)
+        folder = folder.rename(mock / "vodakset" / "data" / "test") / file.name
+    elif place == "a folder inside":
         (folder / "vodakset").mkdir()
         file.rename(folder / "vodakset" / "quiz.jsonl")
         public(mock, harmless(3), "other.jsonl")
