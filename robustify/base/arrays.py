@@ -1,4 +1,4 @@
-"""Array types, and functions that encode values as integers and find tied best scores."""
+"""Types of arrays, encoding of values as integers, and the search for tied best scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar

@@ -1,4 +1,5 @@
-"""Typed errors, each with an exit code. Messages never contain item text, because they end up in logs and screenshots."""
+"""Errors that the user can fix, each with an exit code. Messages never contain item text, because they end up in logs
+and screenshots."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar

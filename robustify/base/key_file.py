@@ -1,4 +1,4 @@
-"""Keys from key files and environment variables, and the form of published lists of keyed IDs.
+"""Secret keys from key files and environment variables, and the format of published lists of keyed IDs.
 
 The gate and the item IDs have separate keys, because CI needs the gate's key but must not be able to read lists of IDs. A
 key comes from a file or a secret store, never from an argument or a config.

@@ -1,4 +1,4 @@
-"""Redaction of item text in messages, logs, reprs, and bug reports, and muting of other code.
+"""Removal of item text from messages, logs, reprs, and bug reports, and muting of other code.
 
 `Item` keeps its stem and choices in an `ItemText`, and a test ensures that only `Item` opens it. The opened text is a plain
 `str`, because a template that calls `str()` on a redacting one would send `<text redacted>` to a model.

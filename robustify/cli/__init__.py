@@ -1,5 +1,4 @@
-"""The `robustify` program: its table of commands, and conversion of every error or interruption into one line on stderr and
-an exit code.
+"""The `robustify` program: its table of commands, and one line on stderr with an exit code for every error or interruption.
 
 A command is imported when it is called, and imports its modules when it runs. A question that was pasted in place of a path
 must not appear in a log, so messages show an argument of more than 120 characters or 6 words only by its number.

@@ -1,4 +1,4 @@
-"""Composition of a set from a pool of candidates, and the options of `robustify mend` for it."""
+"""Options of `robustify mend` for choosing distractors from a pool, and the composition of a set."""
 
 import re
 from collections.abc import Mapping, Sequence

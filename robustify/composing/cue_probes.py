@@ -1,4 +1,4 @@
-"""Candidate sets of distractors from pools, and probes that look for the key among their options.
+"""Sets of distractors that could be chosen from pools, and probes that look for the key beside them.
 
 Each probe is cross-fitted: the sets of an item are scored by a fit on the drawn sets of other folds. If a probe gives the
 key of a set the probability p, the set's weight is divided by it. Where keys are as likely as other options, all p are

@@ -1,5 +1,5 @@
-"""Tasks that ask any set without its question, in the format of another tool, before a run. The prompts and orders are
-those of our screen, so that the answers, once imported, are those that our own engines would have got."""
+"""Tasks of other tools that ask any set without its questions, written before a run. The prompts and orders are those
+of our screen, so that the answers, once imported, are those that our own engines would have got."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table of exporters. An exporter of runs is one entry here, and `robustify export` gets a command for it."""
+"""Table of all exporters. An exporter of runs is one entry here, and `robustify export` gets a command for it."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Export of findings as SARIF 2.1.0, so that GitHub and similar sites show them at their lines of the benchmark's file.
+"""Export of findings as SARIF 2.1.0, so that GitHub and similar sites show them beside the lines of the benchmark's file.
 
 A finding is a flagged item, with its first cue as the rule, or a defect. A restricted set has no findings, because each one
 would reveal a single item.

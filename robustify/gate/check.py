@@ -1,4 +1,4 @@
-"""Rules, findings, the policy that allows reviewed findings, and the check that applies them to contents.
+"""Rules and findings of the gate, the policy that allows reviewed findings, and the check of contents by both.
 
 A finding has no excerpt and no item number, because messages end up in logs. An entry names findings at a path or in a
 folder by their digests, which have no key, because the rows are committed beside them. `examine` is a pure function from

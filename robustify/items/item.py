@@ -1,4 +1,4 @@
-"""Multiple-choice items, which are validated on creation and whose text does not leave the process.
+"""Multiple-choice items: they are validated on creation, and their text does not leave the process.
 
 The text is sealed (`redaction`). `asdict`, `vars`, pickle, and JSON of an item or its containers raise an error or give
 `<text redacted>`, and repr shows only the ID. Only the properties `stem` and `choices` open the text.

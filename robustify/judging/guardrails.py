@@ -1,4 +1,4 @@
-"""Guardrails of a summary, and the state of the run that follows from them and from the audit.
+"""Guardrails of a summary, and the state of the run, which follows from the guardrails and the audit.
 
 Guardrails check a summary before its split is published. One that is not evaluated says why, and lowers no state.
 """

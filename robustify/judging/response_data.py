@@ -1,4 +1,4 @@
-"""Answers of models to the items to judge, with the facts about their benchmark. The screen is not known here."""
+"""Answers of models to the judged items, with facts about the benchmark. The screen is not known here."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

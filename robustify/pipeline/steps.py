@@ -1,4 +1,5 @@
-"""Main job: load the items, ask each model about every item in several views, judge the answers, and write the run."""
+"""Steps of a run: load the items, ask each model about every item in several views, judge the answers, and write the
+run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

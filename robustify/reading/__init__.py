@@ -1,1 +1,1 @@
-"""Read benchmark files, logs, and labels into items and answers."""
+"""Reading of benchmark files, logs, and labels into items and answers."""

@@ -1,4 +1,5 @@
-"""Columns: their usual names (`vocabulary.txt`), series with one option each, and rules for the part that each holds.
+"""Columns of a file: their usual names (`vocabulary.txt`), series of columns with one option each, and rules for the part
+of an item in each column.
 
 The first rule of a part that names a column wins. If it names several columns that could each be the part, the file is
 refused, and nothing is guessed.

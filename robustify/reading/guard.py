@@ -1,4 +1,4 @@
-"""Interface of the guard that refuses items of restricted sets, which recognition implements.
+"""Interface of the guard that refuses items of restricted sets (implemented in `restricted/recognition.py`).
 
 Every loader, import, and opening of a run requires a guard, without a default, so that none can forget it.
 """

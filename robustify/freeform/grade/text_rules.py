@@ -1,4 +1,5 @@
-"""Rules for worded answers. An answer is decided only if its text or its shown letter certainly is one option.
+"""Rules that decide whether an answer in words is correct. An answer is decided only if its text or its shown letter
+certainly is one option.
 
 A whole text of the reply, without harmless words at its ends, must be an option or a number. Any other word leaves it to
 the judge, so that "hardly" and "nicht" need no list.

@@ -1,4 +1,4 @@
-"""Logs to lint: rows with the question, reply, and score, and the parts that their prompts show.
+"""Logs for `lint`: rows with the question, reply, and score, and the parts of an item that each prompt shows.
 
 The readers of logs load large libraries, so they are imported where a log is read."""
 

@@ -1,4 +1,5 @@
-"""Filter with a bounded share of false removals: the cutoff of a ranking, and the items above it (docs/filter.md).
+"""Filter that limits the share of flags due to chance: the cutoff in the ranking of items, and the items above it
+(docs/filter.md).
 
 Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the
 key with a known probability c, so that hits by chance are estimated from misses. The cutoff is Selective SeqStep+

@@ -1,4 +1,4 @@
-"""Screen of the items by the run's own rule: from votes and a ranking to verdicts."""
+"""Verdicts on items by the run's own rule, from votes and a ranking."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""Models that were asked: looks, the number to quote, comparisons, effect of the order of choices, and calibration."""
+"""Parts of the summary about models: looks, the number to quote, comparisons, effect of the order of choices, and
+calibration."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Summary of the benchmark, the screen, the splits, the topics, and the cues."""
+"""Parts of the summary about the benchmark, the screen, the splits, the topics, and the cues."""
 
 from typing import Literal, get_args
 

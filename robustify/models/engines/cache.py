@@ -1,4 +1,4 @@
-"""Caches in SQLite files, and the cache of log-probabilities.
+"""Caches in SQLite files, such as the cache of log-probabilities.
 
 The key of a score is a digest of the model's fingerprint and of the context and continuation tokens, and under a restricted
 set's seal, its HMAC. The file contains no text, tokens, or item IDs. Values are never overwritten, because byte-identical

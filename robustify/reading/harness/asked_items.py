@@ -1,4 +1,5 @@
-"""Items in the requests that lm-eval builds: its question, the options that it scores or shows, and its own key.
+"""Items read from the requests that lm-eval builds: the question, the options that lm-eval scores or shows, and its own
+key.
 
 A task shows more than the question: words such as `Question:` and `Answer:` around it, a passage before it, and often the
 options. If only their letters are scored, the options are those that the prompt lists under them.

@@ -1,4 +1,4 @@
-"""Reading of a file of items: the rules that decide which column holds which part of an item.
+"""Rules that decide which column of a file holds which part of an item.
 
 A file passes these tables in order. In each, the first entry that fits decides, and `validate --why` prints its name:
 

@@ -1,4 +1,5 @@
-"""Records that are not yet items: samples of logs, rows of a viewer, questions inside rows, and special layouts.
+"""Conversion of records that are not items yet: samples of logs, rows of a viewer, questions inside rows, and special
+layouts.
 
 A converter turns a record into the records of its items, with usual names of columns, so that nothing after it needs to
 know their source. From the logs of a harness, only the original items are read, each once (`robustify import` reads the

@@ -1,4 +1,4 @@
-"""Evidence on the base of a file's numeric keys, and on marks that all its rows share.
+"""Evidence on whether a file's numeric keys count from 0 or from 1, and on marks that all its rows share.
 
 Columns that could all be the key are accepted if they name the same options, and can tell whether numbers count from 0 or
 from 1. `file_checks` refuses a file whose rows do not fit together.

@@ -1,4 +1,4 @@
-"""Attention layout of a batch: blocks of nodes, each with the keys that its nodes attend to.
+"""Attention in a batch: blocks of tokens, each with the tokens that it attends to.
 
 Outside its block, a node attends only to the path above the block's first node, so the cost of attention depends on the
 length of paths, not on the size of the batch. Blocks with similar numbers of keys are computed together.

@@ -1,5 +1,5 @@
-"""Vectors of many texts from a separate process. It works beside the process that began it, and when it ends, the memory
-of torch and the encoder is free.
+"""Vectors of many texts, computed in a separate process. It works beside the process that began it, and when it ends, the
+memory of torch and the encoder is free.
 
 That process is this module. It reads a line of JSON, writes the number of texts of each batch that is done, and at the end
 an empty line and the vectors. When its input ends, nobody works beside it any more, so it uses all cores. Texts pass

@@ -1,4 +1,5 @@
-"""Scores of letters from a chat server without log-probabilities: requests, reply parsers, and shares of replies."""
+"""Scores of letters from a chat server without log-probabilities: requests, parsers of replies, and the share of
+replies for each letter."""
 
 import math
 import re
