@@ -193,11 +193,16 @@ def _fault(fault: dict[str, Any], keys: set[str], root: str) -> Notice:
     match fault["type"]:
         case "extra_forbidden":
             near = difflib.get_close_matches(str(steps[-1]), keys, n=1)
-            advice = f". Did you mean {near[0]}?" if near else ""
-            return Notice(f"{where}: unknown key{advice}", code="unknown-config-key")
+            advice = f"Did you mean {near[0]}?" if near else "Remove it."
+            return Notice(f"{where}: unknown key. {advice}", code="unknown-config-key")
         case "missing":
             return Notice(f"{where}: missing. Add this setting.", code="missing-setting")
-    return Notice(f"{where}: {str(fault['msg']).removeprefix('Value error, ')}", code="invalid-setting")
+        case "tuple_type" | "list_type" | "set_type" | "frozen_set_type":
+            return Notice(f"{where}: expected a list, such as `[a, b]`", code="invalid-setting")
+        case "dict_type" | "mapping_type" | "model_type" | "model_attributes_type" | "dataclass_type":
+            return Notice(f"{where}: expected settings, such as `{{key: value}}`", code="invalid-setting")
+    says = re.sub("^(Value error, |Input should be )", lambda m: "expected " * (m[0][0] == "I"), fault["msg"])
+    return Notice(f"{where}: {says}", code="invalid-setting")
 
 
 def known_keys(annotation: Any) -> Iterator[str]:
