@@ -1,4 +1,4 @@
-"""Scoring paths of a model: prefix trees, or plain rows if trees are not exact for it.
+"""Scoring paths of a model: prefix trees, or plain rows of tokens if trees are not exact for it.
 
 The first results of a model, and the first beyond a sliding window, are compared with one-by-one scoring. This module does
 not know where scores are computed and does not import torch.
