@@ -21,7 +21,7 @@ from robustify.base.files import cache_folder
 from robustify.items.answers import Answer
 from robustify.judging.readers.reader_rows import ProbeSettings, encoded, meaning
 from robustify.judging.stats.tests import LEVEL
-from robustify.models.engines.local.model import sentence_vectors
+from robustify.models.engines.local.sentence_encoder import sentence_vectors
 from robustify.models.folder import encoder
 from robustify.models.names import ENCODER
 

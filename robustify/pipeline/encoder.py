@@ -66,7 +66,7 @@ def embedding(
     def vectors(progress: Progress) -> Floats:
         computed = received(progress)
         if computed is None:
-            from robustify.models.engines.local.model import sentence_vectors  # imports torch
+            from robustify.models.engines.local.sentence_encoder import sentence_vectors  # imports torch
 
             computed = sentence_vectors(folder, texts, progress, dtype=dtype)
         if keep:

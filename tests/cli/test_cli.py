@@ -305,9 +305,9 @@ def test_too_little_memory_is_not_a_bug(error: BaseException, code: int) -> None
 def test_a_model_that_does_not_fit_into_memory_says_what_its_weights_need(
     tmp_path: Path, error: BaseException
 ) -> None:
-    model = pytest.importorskip("robustify.models.engines.local.model")
+    local = pytest.importorskip("robustify.models.engines.local.loading")
     (tmp_path / "model.safetensors").write_bytes(b"0" * (3 << 20))
-    with pytest.raises(ResourceError, match="3 MiB"), model._loading(tmp_path):
+    with pytest.raises(ResourceError, match="3 MiB"), local.loading(tmp_path):
         raise error
 
 

@@ -136,7 +136,7 @@ def test_the_encoder_tells_kinds_of_things_apart_and_its_vectors_are_kept_only_w
     with monkeypatch.context() as many:
         many.setattr(encoder, "MANY_OPTIONS", 1)
         # Were the process to fail, the vectors would be computed here.
-        many.setattr("robustify.models.engines.local.model.sentence_vectors", None)
+        many.setattr("robustify.models.engines.local.sentence_encoder.sentence_vectors", None)
         elsewhere = answer_by_meaning(items, tmp_path, keep=False, progress=shown.append)
     assert elsewhere == rows
     assert sum(shown) == len({choice for item in items for choice in item.choices})

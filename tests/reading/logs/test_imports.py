@@ -304,7 +304,7 @@ def test_the_encoder_audits_an_import_as_it_does_a_run(
 
     for room in ("models.folder", "pipeline.encoder"):
         monkeypatch.setattr(f"robustify.{room}.encoder", lambda _: tmp_path)
-    monkeypatch.setattr("robustify.models.engines.local.model.sentence_vectors", vectors)
+    monkeypatch.setattr("robustify.models.engines.local.sentence_encoder.sentence_vectors", vectors)
     run = made_run(tmp_path, overrides=chosen)
     assert (run.summary.residual.encoder is not None) == audits
 

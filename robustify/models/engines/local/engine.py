@@ -144,7 +144,7 @@ class HF(Closing):
         self, requests: Sequence[Encoded], cached: frozenset[Encoded]
     ) -> Iterator[Mapping[Encoded, Logprob]]:
         """Score the requests that are not `cached`, and yield the stored scores of each batch."""
-        from robustify.models.engines.local.model import is_out_of_memory
+        from robustify.models.engines.local.loading import is_out_of_memory
 
         paths = self._paths = self._paths or Paths(self.open_model(), self._kept.path, self._model.section)
         budget = self._model.budget

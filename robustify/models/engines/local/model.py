@@ -9,26 +9,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
-from robustify.base.errors import ModelError, ResourceError, UsageError, first_line
+from robustify.base.errors import ModelError, UsageError, first_line
 from robustify.models.engines.local.freed_memory import give_back, keep_freed
 from robustify.models.engines.local.linear import quickened
+from robustify.models.engines.local.loading import is_out_of_memory, loading
 from robustify.models.engines.local.paths import Pieces, Refused, Rows, Scored, Traits
 from robustify.models.engines.local.tree import Trees, attending, fits, window
 from robustify.models.engines.plan import Batch, Encoded, Sections
-from robustify.models.engines.protocols import Progress, Reply, no_progress
+from robustify.models.engines.protocols import Reply
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _UNKNOWN_LENGTH = 2048
-_TEXTS, _LONGEST = 64, 256
-"""Number of texts per batch of the encoder, and their maximum length in tokens, as in its training."""
-_TOKENIZED = 1_000
-"""Number of texts that are tokenized at once. The tokenizer's own records are many times larger than its tokens."""
 _FROM_FILES: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 _REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
 
@@ -125,30 +120,21 @@ def _refusing() -> Iterator[None]:
         raise Refused(f"{type(error).__name__}: {first_line(error)}") from error
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether the error means that torch ran out of memory. On a CPU, only the message shows this."""
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
-        words in str(error).lower() for words in ("can't allocate memory", "cannot allocate memory")
-    )
-
-
-def open_folder(
-    folder: Path, dtype: torch.dtype, device: torch.device, kind: Any = AutoModelForCausalLM
-) -> tuple[Any, Any]:
-    """Return the tokenizer and the model from a folder, ready for inference. `kind` is the model class. Raise `ModelError`
-    if transformers cannot load the folder, or tensors named by the config are missing."""
+def open_folder(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
+    """Return the tokenizer and the model from a folder, ready for inference. Raise `ModelError` if transformers cannot load
+    the folder, or tensors named by the config are missing."""
     bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
-        with _loading(folder):
+        with loading(folder):
             tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
-            model, loading = kind.from_pretrained(
+            model, report = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **_FROM_FILES
             )
     finally:
         if bar:
             transformers_logging.enable_progress_bar()
-    if n := len(loading["missing_keys"]) + len(loading["mismatched_keys"]):
+    if n := len(report["missing_keys"]) + len(report["mismatched_keys"]):
         raise ModelError(
             f"{folder}: {n} tensors are missing or have the wrong shape. Use weights that match config.json.",
             code="mismatched-weights",
@@ -159,28 +145,9 @@ def open_folder(
 def open_tokenizer(folder: Path) -> tuple[Any, int]:
     """Return the tokenizer and the context length of a model in tokens, without loading its weights.
     Raise `ModelError` if transformers cannot load the tokenizer or the config."""
-    with _loading(folder):
+    with loading(folder):
         tokenizer = AutoTokenizer.from_pretrained(folder, **_FROM_FILES)
         return tokenizer, max_length(AutoConfig.from_pretrained(folder, **_FROM_FILES), tokenizer)
-
-
-@contextmanager
-def _loading(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    # transformers, tokenizers, and safetensors raise errors of many types, which all mean the same here.
-    except Exception as error:
-        if is_out_of_memory(error):
-            size = sum(file.stat().st_size for file in folder.glob("*.safetensors")) >> 20
-            raise ResourceError(
-                f"{folder}: the model does not fit into memory; expected {size:,} MiB free for its weights. "
-                "Use a smaller model, dtype bfloat16, or more memory.",
-                code="model-out-of-memory",
-            ) from None
-        raise ModelError(
-            f"{folder}: transformers cannot load this model ({type(error).__name__}: {first_line(error)})",
-            code="unloadable-model",
-        ) from None
 
 
 def max_length(config: Any, tokenizer: Any) -> int:
@@ -241,35 +208,3 @@ def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tens
     finally:
         hook.remove()
     return logits.float()
-
-
-def _tokens(tokenizer: Any, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
-    rows = tokenizer(texts, truncation=True, max_length=_LONGEST)["input_ids"]
-    return [np.array(row, dtype=np.int32) for row in rows]
-
-
-def sentence_vectors(
-    folder: Path, texts: Sequence[str], progress: Progress = no_progress, *, dtype: str = "float32"
-) -> npt.NDArray[np.float32]:
-    """Return a normalized vector for each text: the mean of the last hidden layer over its tokens (n_texts, width). Texts
-    with about as many tokens share a batch. Raise `ModelError` if transformers cannot load the folder."""
-    tokenizer, model = open_folder(folder, getattr(torch, dtype), torch.device("cpu"), AutoModel)
-    distinct = sorted(set(texts))
-    row_of = {text: row for row, text in enumerate(distinct)}
-    tokens = [
-        ids
-        for start in range(0, len(distinct), _TOKENIZED)
-        for ids in _tokens(tokenizer, distinct[start : start + _TOKENIZED])
-    ]
-    order = sorted(range(len(distinct)), key=lambda row: len(tokens[row]))
-    vectors = np.zeros((len(distinct), model.config.hidden_size), dtype=np.float32)
-    with torch.inference_mode():
-        # The longest come first, so that all later batches fit into their memory.
-        for start in reversed(range(0, len(distinct), _TEXTS)):
-            rows = order[start : start + _TEXTS]
-            batch = tokenizer.pad({"input_ids": [tokens[row] for row in rows]}, return_tensors="pt")
-            mask = batch["attention_mask"][..., None]
-            mean = (model(**batch).last_hidden_state.float() * mask).sum(1) / mask.sum(1)
-            vectors[rows] = torch.nn.functional.normalize(mean, dim=1).numpy()
-            progress(len(rows))
-    return vectors[[row_of[text] for text in texts]]

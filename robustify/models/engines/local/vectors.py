@@ -75,7 +75,7 @@ def answer_request() -> None:
     os.dup2(2, 1)
     import torch
 
-    from robustify.models.engines.local.model import sentence_vectors
+    from robustify.models.engines.local.sentence_encoder import sentence_vectors
 
     n_cores, is_alone = torch.get_num_threads(), threading.Event()
     torch.set_num_threads(max(1, n_cores - request["leave_core"]))
@@ -94,7 +94,8 @@ def answer_request() -> None:
         out.flush()
 
     vectors = sentence_vectors(Path(request["folder"]), request["texts"], progress, dtype=request["dtype"])
-    out.write(_END + vectors.tobytes())
+    out.write(_END)
+    out.write(vectors.data)
     out.close()
 
 
