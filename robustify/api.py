@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Audit", "RobustifyError", "audit", "heuristics", "import_logs", "judge", "open"]
 
-Data: TypeAlias = "str | Path | Sequence[Item] | Sequence[Mapping[str, Any]] | pd.DataFrame"
+Table: TypeAlias = "str | Path | Sequence[Mapping[str, Any]] | pd.DataFrame"
+"""File, or rows in memory."""
+Data: TypeAlias = "Table | Sequence[Item]"
 """Config, items file, `Item` objects, or rows in any layout that an items file may have."""
 
 
@@ -255,8 +257,8 @@ def heuristics(data: Data, *, fields: Fields | None = None) -> "pd.DataFrame":
 
 
 def import_logs(
-    *logs: str | Path,
-    data: str | Path | None = None,
+    *logs: Table,
+    data: "Data | None" = None,
     view: "View | None" = None,
     columns: Mapping[str, str] | None = None,
     out: str | Path | None = None,
@@ -264,14 +266,25 @@ def import_logs(
 ) -> Audit:
     """Judge the answers in logs of other tools, or in a table of picks, as `robustify import` does.
 
-    `logs` are files, each written as `[MODEL=][VIEW:]FILE`, and `data` the benchmark file whose items they answer. `view`
-    is the view in which the items were asked, and `columns` maps parts to columns of a table, if the logs do not show it.
-    `rule` are the `name`, the `criterion`, and `force`. Raise `RobustifyError` if `robustify import` would refuse the logs.
+    `logs` are tables of picks in memory, or files, each written as `[MODEL=][VIEW:]FILE`. `data` is the benchmark whose
+    items they answer, as a file or in memory. `view` is the view in which the items were asked, and `columns` maps parts to
+    columns of a table, if the logs do not show it. `rule` are the `name`, the `criterion`, and `force`. Raise
+    `RobustifyError` if `robustify import` would refuse the logs.
     """
-    paths, options = [parse_log_path(str(log)) for log in logs], LogOptions(view=view, columns=columns or {})
     overrides, force = _settings(rule)
-    given: dict[str, Any] = {"data": [] if data is None else [Path(data)], "options": options, "force": force}
-    with _in_python(mapping="columns"):
+    tables = next((log for log in logs if not isinstance(log, str | Path)), "")
+    with (
+        tempfile.TemporaryDirectory(prefix="robustify-") as place,
+        _in_python("" if data is None else data, mapping="columns", table=tables),
+    ):
+        paths = [
+            parse_log_path(_path(log, Path(place), _TABLE.format(n))) for n, log in enumerate(logs, start=1)
+        ]
+        given: dict[str, Any] = {
+            "data": [] if data is None else [Path(_path(data, Path(place)))],
+            "options": LogOptions(view=view, columns=columns or {}),
+            "force": force,
+        }
         return _in(out, lambda to: from_logs.run_of_logs(paths, to, GUARD, overrides=overrides, **given))
 
 
@@ -316,10 +329,13 @@ _OPTIONS = {
 
 
 @contextmanager
-def _in_python(data: Data = "", mapping: str = "fields") -> Iterator[None]:
-    """Rewrite errors for Python users: name options as arguments, and items in memory by their type instead of a file.
-    `mapping` is the argument for `--map`."""
-    memory = "" if isinstance(data, str | Path) else type(data).__name__
+def _in_python(data: Data = "", mapping: str = "fields", table: Table = "") -> Iterator[None]:
+    """Rewrite errors for Python users: name options as arguments, and items and answers in memory (`data`, `table`) by
+    their types instead of files. `mapping` is the argument for `--map`."""
+    files = {re.escape(_MEMORY): data, _TABLE.format(r"\d+"): table}
+    memory = {
+        name: type(given).__name__ for name, given in files.items() if not isinstance(given, str | Path)
+    }
 
     def mapped(options: re.Match[str]) -> str:
         parts = {
@@ -332,7 +348,9 @@ def _in_python(data: Data = "", mapping: str = "fields") -> Iterator[None]:
         line = _MAPS.sub(mapped, _IN_CONFIG.sub("", line))
         for option, argument in {**_OPTIONS, "--map": mapping}.items():
             line = line.replace(option, argument)
-        return re.sub(rf"\S*\b{_MEMORY}", f"the {memory}", line) if memory else line
+        for name, kind in memory.items():
+            line = re.sub(rf"\S*\b{name}", f"the {kind}", line)
+        return line
 
     try:
         yield
@@ -344,6 +362,8 @@ def _in_python(data: Data = "", mapping: str = "fields") -> Iterator[None]:
 
 _MEMORY = "items.jsonl"
 """File of items that Python passes in memory."""
+_TABLE = "answers-{}.jsonl"
+"""Files of answers that Python passes in memory, by number."""
 
 
 def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, SetPolicy]:
@@ -357,8 +377,8 @@ def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, SetPolicy]:
         return steps.load_bench(policy), policy
 
 
-def _path(data: Any, place: Path) -> str:
-    """Return `data` if it is a path. Otherwise, write the items to a file in `place` and return its path."""
+def _path(data: Any, place: Path, name: str = _MEMORY) -> str:
+    """Return `data` if it is a path. Otherwise, write the rows to the file `name` in `place` and return its path."""
     if isinstance(data, str | Path):
         return str(data)
     rows = data.to_dict("records") if hasattr(data, "to_dict") else data
@@ -368,8 +388,8 @@ def _path(data: Any, place: Path) -> str:
         expected = "expected a file, a DataFrame, or a list of items or of rows of plain values"
         fault = f"items cannot be written as JSON ({type(error).__name__}); {expected}"
         raise UsageError(fault, code="items-not-json") from None
-    write_text(place / _MEMORY, "".join(f"{line}\n" for line in lines))
-    return str(place / _MEMORY)
+    write_text(place / name, "".join(f"{line}\n" for line in lines))
+    return str(place / name)
 
 
 def _row(row: Any) -> dict[str, Any]:

@@ -202,6 +202,26 @@ def test_logs_are_judged(run: Run) -> None:
     assert found.verdicts["verdict"].to_dict() == run.verdicts
 
 
+def test_answers_and_items_in_memory_are_judged_and_never_shown(run: Run) -> None:
+    """A DataFrame was taken for a file name, so that an error of the system quoted its rows."""
+    place = run.folder.parent
+    items = [json.loads(line) for line in (place / "items.jsonl").read_text("utf-8").splitlines()]
+    picks = [json.loads(line) for line in (place / "picks.jsonl").read_text("utf-8").splitlines()]
+    for logs, data in ((picks, pd.DataFrame(items)), (pd.DataFrame(picks), items)):
+        found = rb.import_logs(logs, data=data, criterion="unanimous")
+        assert found.verdicts["verdict"].to_dict() == run.verdicts
+    parts = [
+        rb.import_logs(*parted, data=items, criterion="unanimous")
+        for parted in ([picks[:40], picks[40:]], [picks])
+    ]
+    assert parts[0].verdicts.equals(parts[1].verdicts)
+    with pytest.raises(rb.RobustifyError) as error:
+        rb.import_logs(pd.DataFrame(items), data=items)
+    assert error.value.code == "no-pick-column"
+    assert "jsonl" not in str(error.value)
+    assert items[0]["stem"] not in str(error.value)
+
+
 # Restricted sets
 
 
