@@ -96,7 +96,10 @@ def printed_table(table: Table, form: str) -> str:
 
     rows = [[entry.main for entry in row] for row in table.rows]
     written: str = pd.DataFrame(rows, columns=[*table.heads]).to_latex(index=False, escape=True)
-    return written.replace("\u2212", "$-$").replace("\u2013", "--")
+    # The usual font of LaTeX has no < and >, and prints other characters for them.
+    for sign, command in (("\u2212", "$-$"), ("\u2013", "--"), ("<", "$<$"), (">", "$>$")):
+        written = written.replace(sign, command)
+    return written
 
 
 @cache

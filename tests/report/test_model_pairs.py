@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -14,6 +15,8 @@ from robustify.judging.accuracy import compare_pair
 from robustify.judging.stats.tests import holm
 from robustify.judging.summary.quantity import Quantity
 from robustify.report.compare.model_pairs import ModelPair, model_pairs, pair_table
+from robustify.report.format import text_table
+from robustify.report.printing import printed_table
 from tests.report.test_advice import numbers
 from tests.support.cases import cases
 from tests.support.exported_run import made_run
@@ -109,6 +112,13 @@ def test_differences_of_runs_and_of_models_of_a_run_are_tables(robustify, tmp_pa
     for form, mark in (("markdown", "| {} |"), ("latex", "\\toprule"), ("csv", "{},")):
         for runs, head in (([run.folder] * 2, "Number"), ([run.folder], "Models")):
             assert mark.format(head) in robustify("compare", *runs, "--format", form).out
+
+
+def test_latex_prints_the_signs_that_its_usual_font_lacks() -> None:
+    rows = [("a < b", "p > 0.1"), ("c", "\u22122 \u2013 3 %")]
+    text = printed_table(text_table("t", ("x", "y"), rows), "latex")
+    assert re.findall(r"[^$][<>]|[<>][^$]|[\u2212\u2013]", text) == []
+    assert text.count("$<$") == text.count("$>$") == text.count("$-$") == 1
 
 
 def test_equal_models_and_logs_that_contradict_each_other_are_noted(robustify, tmp_path: Path) -> None:
