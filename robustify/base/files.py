@@ -21,6 +21,8 @@ from robustify.base.errors import DataError, Notice, ResourceError, UsageError
 
 OTHER_FOLDER = "choose a writable folder with -o DIR"
 """Hint for a results folder that cannot be written."""
+MORE_SPACE = "free some disk space"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 OWNED = hasattr(os, "geteuid")
 """Whether files have an owner and a mode that can be checked, as on Linux and macOS. Windows has neither."""
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -47,11 +49,14 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 @contextlib.contextmanager
 def writable(what: Path | str, hint: str = "") -> Iterator[None]:
-    """Turn a failure to write `what` inside the block into a `ResourceError` that ends with `hint`."""
+    """Turn a failure to write `what` inside the block into a `ResourceError` that ends with `hint`, or for a full disk with
+    advice to free space."""
     try:
         yield
     except OSError as error:
-        cause, end = error.strerror or type(error).__name__, f"; {hint}" if hint else ""
+        cause = error.strerror or type(error).__name__
+        hints = [MORE_SPACE] * (error.errno in _FULL) + [hint] * bool(hint)
+        end = f"; {', or '.join(hints)}" if hints else ""
         raise ResourceError(f"{what} cannot be written ({cause}){end}", code="file-not-writable") from None
 
 
@@ -61,11 +66,21 @@ def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool =
         file.write(data)
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write text to a file that a user named. A regular file is replaced at once, so that a failure leaves the old one."""
+    if path.exists() and not path.is_file():
+        path.write_text(
+            text, encoding="utf-8", errors="surrogatepass", newline="\n"
+        )  # a pipe cannot be flushed to disk
+    else:
+        write_atomic(path.resolve(), text.encode("utf-8", "surrogatepass"))
+
+
 def write_new(path: Path, text: str) -> None:
     """Write a new file with mode 0600 and flush it to disk. After an error, no file remains. Raise `UsageError` if it
     already exists, and `ResourceError` if it cannot be written."""
     name = f"{str(path)!a}"
-    with writable(name, "free space or choose another place"), contextlib.ExitStack() as undo:
+    with writable(name, "choose another place"), contextlib.ExitStack() as undo:
         try:
             new = open_descriptor(path, _CREATE)
         except FileExistsError:

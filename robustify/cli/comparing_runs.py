@@ -129,7 +129,7 @@ def dashboard(folder: Path, out: Path | None) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    from robustify.base.files import writable, write_text
+    from robustify.base.files import replace_text, writable
 
     with writable(path, "choose another file"):
-        write_text(path, text)
+        replace_text(path, text)

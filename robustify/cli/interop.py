@@ -28,6 +28,7 @@ from robustify.cli.terminal import print_lines, say, watcher
 
 if TYPE_CHECKING:
     from robustify.export.writing import Exporter
+    from robustify.restricted.disclosure.record import Release
     from robustify.runs.run import Run
 
 
@@ -137,8 +138,11 @@ def published(run: "Run", out: Path, groups: tuple[str, ...]) -> int:
     """
     from robustify.restricted.restricted_folder import publish
 
-    release = publish(run, out, groups)
-    return print_lines(f"recorded at {release.at}, {release.bits:.0f} bits: {out}")
+    return print_lines(_recorded(publish(run, out, groups), out))
+
+
+def _recorded(release: "Release", out: Path) -> str:
+    return f"recorded at {release.at}, {release.bits:.0f} bits: {out}"
 
 
 @command()
@@ -168,9 +172,10 @@ def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) 
 
     stated = read_answers(answers, quoted_sets if run.restricted else None)
     if run.restricted or groups:
-        publish(run, out, groups)
+        recorded = _recorded(publish(run, out, groups), out)
         with owner_only():
             write_sheet(out, run, stated, out / "summary.json")
+        say(f"The released page of the sheet was {recorded}")
     else:
         run.require_unchanged("summary.json")
         with staged(out) as place:

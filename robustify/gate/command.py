@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from robustify.base.errors import AuthorisationError, Notice, RobustifyError, UsageError, notice_code
-from robustify.base.files import writable
+from robustify.base.files import replace_text, writable
 from robustify.base.git import Repository, work_tree
 from robustify.base.key_file import IDS_FILE_VARIABLE, IDS_VARIABLE, Key, load_key
 from robustify.base.texts import escape_what_is_missing, escaped
@@ -238,7 +238,7 @@ def _allow(argv: Sequence[str]) -> int:
             expires = today + timedelta(days=MOST_DAYS)
             entries.append(AllowEntry(path, tuple(sorted(digests)), reason, by, expires))
     with writable(NAME):
-        (root / NAME).write_text(policy_text(entries), encoding="utf-8")
+        replace_text(root / NAME, policy_text(entries))
     tell(f"{NAME} was written. To apply it, run `git add {NAME}`.")
     return 0
 

@@ -72,7 +72,7 @@ def _install(
     the folder to fill, and returns the names of the packages whose versions matter."""
     name, root = record.name, models_folder(cache)
     folder = root / name
-    with files.writable(root, "free some disk space, or choose another folder with --cache-dir"):
+    with files.writable(root, "choose another folder with --cache-dir"):
         root.mkdir(parents=True, exist_ok=True)
         with files.locked(root / f".{name}.lock", wait=True):
             if (folder / RECORD).is_file():

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from robustify.base.errors import AuthorisationError, DataError, Notice, RobustifyError, UsageError, counted
+from robustify.base.errors import AuthorisationError, Notice, RobustifyError, UsageError, counted
 from robustify.base.files import sha256
 from robustify.base.key_file import Key, evaluator_key
 from robustify.base.redaction import muted
@@ -42,7 +42,8 @@ class Access:
 
     def read(self, *, skip_bad: bool = False) -> Loaded:
         """Read the items of the set, with keyed IDs. Invalid rows are left out if `skip_bad`. Marks of earlier versions are
-        renewed. Raise `DataError` if the number of records differs from the pinned one, or the files cannot be loaded."""
+        renewed. Raise `AuthorisationError` if the number of records differs from the pinned one, and `DataError` if a file
+        cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
         bench = load_many(
@@ -72,8 +73,7 @@ def authorised(name: str, adapter: str | None, folder: Path | None, *, public: b
 
     `folder` is None if nothing is written. `public` is what the config claims, but it cannot lower the label of the
     manifest, which is read for every call. Raise `AuthorisationError` if a restricted set has no adapter, a requirement is
-    not met, or SAFE_DEMO is set, `DataError` if the data differ from the pinned data, and `UsageError` if the adapter or a
-    data file is invalid.
+    not met, such as data as pinned, or SAFE_DEMO is set, and `UsageError` if the adapter or a data file is invalid.
     """
     loaded = None if adapter is None else find_adapter(adapter)
     if not public or (loaded and loaded.manifest.restricted):
@@ -108,7 +108,7 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
     """Record that a person accepts the terms of a set, with pins of its data and fingerprints of its items. Raise as
-    `record_acceptance`, `AuthorisationError` if a file is missing or has no pin, and `DataError` if it differs from it."""
+    `record_acceptance`, and `AuthorisationError` if a file is missing, has no pin, or differs from it."""
     if adapter.manifest.data.root_env is None:
         return terms.record_acceptance(adapter, name, {}, ())
     return terms.record_acceptance(adapter, name, *_read(adapter))
@@ -137,7 +137,7 @@ def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
 
 def _require_records(name: str, n_records: int, pinned: int) -> None:
     if n_records != pinned:
-        raise DataError(
+        raise AuthorisationError(
             f"{name} has {n_records:,} records; expected {pinned:,}, as pinned. Partial data are refused.",
             code="partial-data",
         )
@@ -178,7 +178,7 @@ def _require(name: str, root: Path, path: str, digest: str | None) -> None:
             f"{name} cannot be read ({error.strerror}).", code="unreadable-data-file"
         ) from None
     if not pinned:
-        raise DataError(
+        raise AuthorisationError(
             f"The SHA-256 of {name} differs from its pin. Use the complete published set.",
             code="data-not-as-pinned",
         )

@@ -288,7 +288,7 @@ def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item], gu
 def beginning(folder: Path) -> Iterator[Path]:
     """Create a staging folder whose files move to `folder` when the block ends. The next run replaces them.
     Raise `ResourceError` if the folder cannot be written."""
-    with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
+    with writable(folder, files.OTHER_FOLDER), staging(folder) as place:
         yield place
         _move(place, folder, _files(place), set(_listed(folder / _WRITING)), replaces=False)
 
@@ -302,7 +302,7 @@ def replacing(
     """Create a staging folder whose files replace those of a run when the block ends. `run.json` comes last,
     sealed by `finish`. Raise `ResourceError` if the folder cannot be written. The old run is then intact or
     gone, never mixed with the new."""
-    with writable(folder, "free space or choose another -o DIR"), staging(folder) as place:
+    with writable(folder, files.OTHER_FOLDER), staging(folder) as place:
         yield place
         # Files listed by earlier runs in this folder, including a run that was killed while writing.
         before = {*_listed(folder / MANIFEST), *_listed(folder / _WRITING)}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from robustify.base import files
-from robustify.base.errors import UsageError
+from robustify.base.errors import ResourceError, UsageError
 from robustify.base.files import neutral, original
 from robustify.judging import Judgement
 from robustify.judging.screen.consensus import Verdicts
@@ -45,6 +45,29 @@ def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
         file.write(b"half")
         raise RuntimeError
     assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("a", b"old")]
+
+
+def test_a_page_that_does_not_fit_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, link = tmp_path / "a.html", tmp_path / "b.html"
+    files.replace_text(page, "old")
+    link.symlink_to(page)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ResourceError) as error, files.writable(link, "choose another file"):
+        files.replace_text(link, "new")
+    assert error.value.code == "file-not-writable"
+    assert files.MORE_SPACE in str(error.value)
+    assert (page.read_text(), len(list(tmp_path.iterdir()))) == ("old", 2)
+    with pytest.raises(ResourceError) as error, files.writable(link, "choose another file"):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    assert files.MORE_SPACE not in str(error.value)
+    monkeypatch.undo()
+    files.replace_text(link, "new")
+    assert (page.read_text(), link.is_symlink()) == ("new", True)
+    files.replace_text(Path(os.devnull), "gone")
 
 
 def test_a_new_file_is_private_and_never_overwrites(tmp_path: Path) -> None:

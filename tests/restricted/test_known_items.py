@@ -291,7 +291,8 @@ def test_a_few_shared_questions_lock_no_public_set(mock: Path, shared: int) -> N
 def test_what_a_set_repeats_is_not_its_own(mock: Path) -> None:
     rows = [{**row, "question": "Which of these statements is true of lamps?"} for row in items(N)]
     items_of(mock).write_text(rows_as_json(rows))
-    assert accept().exception.code == "data-not-as-pinned"
+    fault = accept().exception
+    assert (fault.code, fault.exit_code) == ("data-not-as-pinned", 4)
     replaced(mock, rows)
     assert accept().return_value == 0
     generic = [{**row, "question": rows[0]["question"]} for row in OTHERS]

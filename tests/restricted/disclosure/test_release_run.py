@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable
@@ -236,9 +237,13 @@ def test_the_sheet_of_a_restricted_run_has_only_what_is_published_and_costs_no_b
     tmp_path: Path, audit: Callable[..., Run]
 ) -> None:
     run, place = audit(80), tmp_path / "sheet"
-    first = publish(run, tmp_path / "public", ["accuracy"])
+    done = invoked("export", "sheet", run.folder, "-o", tmp_path / "first", "--only", "accuracy")
+    (first,) = record.releases_of(evaluator_key(), record.record_file())
+    assert first.bits > 0
+    assert f" {first.bits:.0f} bits" in done.stderr
     done = invoked("export", "sheet", run.folder, "-o", place, "--only", "accuracy")
     assert done.exit_code == 0, done.output
+    assert re.search(r"\b0 bits\b", done.stderr)
     releases = record.releases_of(evaluator_key(), record.record_file())
     assert sum(one.bits for one in releases) == first.bits
     text = (place / "sheet.json").read_text("utf-8")
