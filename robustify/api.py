@@ -12,23 +12,20 @@ Tables are pandas DataFrames. A restricted run provides its summary, but no data
 # pandas has no type hints.
 # mypy: disable-error-code="import-untyped"
 
-import json
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 from typing_extensions import Unpack
 
-from robustify.base.errors import AuthorisationError, DataError, Notice, RobustifyError, UsageError
-from robustify.base.files import cache_folder, write_text
+from robustify.base.errors import AuthorisationError, DataError, RobustifyError, UsageError
+from robustify.base.files import cache_folder
 from robustify.base.redaction import UNMUTED
 from robustify.base.settings_files import is_config, named_set, run_name, with_path
-from robustify.items.item import Item, item_row
+from robustify.in_memory import TABLE, Data, Table, in_python, written
 from robustify.judging.summary.result import State
 from robustify.models.engines.protocols import Progress
 from robustify.pipeline import config as configs
@@ -49,11 +46,6 @@ if TYPE_CHECKING:
     from robustify.items.views import View
 
 __all__ = ["Audit", "RobustifyError", "audit", "heuristics", "import_logs", "judge", "open"]
-
-Table: TypeAlias = "str | Path | Sequence[Mapping[str, Any]] | pd.DataFrame"
-"""File, or rows in memory."""
-Data: TypeAlias = "Table | Sequence[Item]"
-"""Config, items file, `Item` objects, or rows in any layout that an items file may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +198,8 @@ def audit(
     overrides, force = _settings(cast("Rule", {name: v for name, v in rule.items() if name not in source}))
     if "mode" in rule:
         overrides["asking.mode"] = rule["mode"]
-    with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
-        path = _path(data, Path(place))
+    with tempfile.TemporaryDirectory(prefix="robustify-") as place, in_python(data):
+        path = written(data, Path(place))
         if not public and not is_config(path) and (named_set(path) or Path(path).exists()):
             name = with_path(path, lambda file: Path(file).name)
             fault = f"{name}: if reports may show the texts of the items, set public=True."
@@ -232,7 +224,7 @@ def open(run: str | Path) -> Audit:
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
     """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
     new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
-    with _in_python():
+    with in_python():
         opened = run.run if isinstance(run, Audit) else open_run(Path(run), GUARD)
         overrides, force = _settings(rule)
         return _in(out, lambda to: steps.rejudge(opened, overrides, to, force=force))
@@ -275,13 +267,13 @@ def import_logs(
     tables = next((log for log in logs if not isinstance(log, str | Path)), "")
     with (
         tempfile.TemporaryDirectory(prefix="robustify-") as place,
-        _in_python("" if data is None else data, mapping="columns", table=tables),
+        in_python("" if data is None else data, mapping="columns", table=tables),
     ):
         paths = [
-            parse_log_path(_path(log, Path(place), _TABLE.format(n))) for n, log in enumerate(logs, start=1)
+            parse_log_path(written(log, Path(place), TABLE.format(n))) for n, log in enumerate(logs, start=1)
         ]
         given: dict[str, Any] = {
-            "data": [] if data is None else [Path(_path(data, Path(place)))],
+            "data": [] if data is None else [Path(written(data, Path(place)))],
             "options": LogOptions(view=view, columns=columns or {}),
             "force": force,
         }
@@ -317,88 +309,15 @@ def _bar(label: str, total: int) -> Iterator[Progress]:
         yield cast("Progress", bar.update)
 
 
-_MAP = re.compile(r"--map (\w+)=(=?(?:'[^']*'|[^\s`.,;)]+(?:[.,][^\s`.,;)]+)*))")
-_MAPS = re.compile(rf"{_MAP.pattern}(?: {_MAP.pattern})*")
-_IN_CONFIG = re.compile(r", or set `fields: [^`]*` in the config")
-_OPTIONS = {
-    "-o DIR": "out=DIR", "--force": "force=True", "--data ITEMS": "data=ITEMS", "--data FILE": "data=FILE",
-    "-m NAME": "models=[NAME]", "--public": "public=True", "--trust-task-code": "trust_task_code=True",
-    "--include-path": "include_path", "--split": "split",
-}  # fmt: skip
-"""Arguments of Python by the options that errors name."""
-
-
-@contextmanager
-def _in_python(data: Data = "", mapping: str = "fields", table: Table = "") -> Iterator[None]:
-    """Rewrite errors for Python users: name options as arguments, and items and answers in memory (`data`, `table`) by
-    their types instead of files. `mapping` is the argument for `--map`."""
-    files = {re.escape(_MEMORY): data, _TABLE.format(r"\d+"): table}
-    memory = {
-        name: type(given).__name__ for name, given in files.items() if not isinstance(given, str | Path)
-    }
-
-    def mapped(options: re.Match[str]) -> str:
-        parts = {
-            part: text if text.startswith("=") or "," not in text else text.split(",")
-            for part, text in ((part, text.strip("'")) for part, text in _MAP.findall(options[0]))
-        }
-        return f"{mapping}={json.dumps(parts, ensure_ascii=False)}"
-
-    def worded(line: str) -> str:
-        line = _MAPS.sub(mapped, _IN_CONFIG.sub("", line))
-        for option, argument in {**_OPTIONS, "--map": mapping}.items():
-            line = line.replace(option, argument)
-        for name, kind in memory.items():
-            line = re.sub(rf"\S*\b{name}", f"the {kind}", line)
-        return line
-
-    try:
-        yield
-    except RobustifyError as error:
-        error.lines = tuple(Notice(worded(line), code=line.code) for line in error.notices)
-        error.args = ("\n".join(error.lines),)
-        raise
-
-
-_MEMORY = "items.jsonl"
-"""File of items that Python passes in memory."""
-_TABLE = "answers-{}.jsonl"
-"""Files of answers that Python passes in memory, by number."""
-
-
 def _loaded(data: Data, fields: Fields | None) -> tuple[Loaded, SetPolicy]:
-    with tempfile.TemporaryDirectory(prefix="robustify-") as place, _in_python(data):
-        path = _path(data, Path(place))
+    with tempfile.TemporaryDirectory(prefix="robustify-") as place, in_python(data):
+        path = written(data, Path(place))
         plugged = wings()
         source = {"fields": fields} if fields else {}
         config = configs.config_for(path, plugged.adapters, public=not is_config(path), source_options=source)
         policy = steps.policy_for(config, plugged)
         policy.require_public()
         return steps.load_bench(policy), policy
-
-
-def _path(data: Any, place: Path, name: str = _MEMORY) -> str:
-    """Return `data` if it is a path. Otherwise, write the rows to the file `name` in `place` and return its path."""
-    if isinstance(data, str | Path):
-        return str(data)
-    rows = data.to_dict("records") if hasattr(data, "to_dict") else data
-    try:
-        lines = [json.dumps(_row(row), default=methodcaller("tolist"), ensure_ascii=False) for row in rows]
-    except (AttributeError, TypeError, ValueError, RecursionError) as error:
-        expected = "expected a file, a DataFrame, or a list of items or of rows of plain values"
-        fault = f"items cannot be written as JSON ({type(error).__name__}); {expected}"
-        raise UsageError(fault, code="items-not-json") from None
-    write_text(place / name, "".join(f"{line}\n" for line in lines))
-    return str(place / name)
-
-
-def _row(row: Any) -> dict[str, Any]:
-    """Return an item or a row as a mapping without missing cells."""
-    import pandas as pd
-
-    if isinstance(row, Item):
-        return item_row(row)
-    return {str(k): v for k, v in row.items() if not (pd.api.types.is_scalar(v) and pd.isna(v))}
 
 
 def _rows(tree: object, name: str) -> Iterator[dict[str, Any]]:

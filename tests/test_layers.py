@@ -39,7 +39,7 @@ FLOORS: list[set[str]] = [
     {"export"},
     {"pipeline"},
     WINGS,
-    {"wings"},
+    {"wings", "in_memory"},
     {"api", "inspect_extension"},
     {"cli", "__main__"},
 ]
