@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,52 @@ def test_a_benchmark_is_audited_and_its_findings_are_written(tmp_path: Path) -> 
     }
     assert uris <= {"items.jsonl"}
     assert step("verdict", place, CODE=said["code"]).returncode == int(said["code"])
+
+
+def git(place: Path, *words: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    return subprocess.run(
+        ["git", *who, *words], cwd=place, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.mark.slow
+def test_a_pull_request_that_makes_the_set_worse_fails(tmp_path: Path) -> None:
+    """New items that give their keys away left the state at `not evaluated`, so the action exited with 0."""
+    place = benchmark(tmp_path)
+    git(place, "init", "-q", "-b", "main")
+    git(place, "remote", "add", "origin", str(place))
+    git(place, "add", "items.jsonl", "boxes.yaml")
+    git(place, "commit", "-qm", "Base")
+    base = git(place, "rev-parse", "HEAD")
+    items = made_up(200)
+    plain = [
+        replace(item, choices=tuple(f"tin {n * 7 % 31}{j}" for j in range(item.k)))
+        for n, item in enumerate(items)
+    ]
+    clear = [
+        replace(i, choices=tuple(f"{c}, as the label says" if j == i.key else c for j, c in enumerate(i.choices)))
+        for i in plain[100:]
+    ]  # fmt: skip
+    codes = {}
+    for name, new in (("same", []), ("clear", clear)):
+        write_items(place / "items.jsonl", [*made_up(), *new])
+        for folder in ("robustify-run", "robustify-before"):
+            shutil.rmtree(place / folder, ignore_errors=True)
+        (place / "output").unlink(missing_ok=True)
+        assert step("audit", place, CONFIG="boxes.yaml", DATA="").returncode == 0
+        done = step("compare", place, CONFIG="boxes.yaml", BASE=base, RUN=outputs(place)["run"])
+        assert done.returncode == 0, done.stderr
+        git(place, "worktree", "remove", "--force", str(place / "robustify-base"))
+        codes[name] = outputs(place)["code"], outputs(place)["before"]
+    assert [code for code, _ in codes.values()] == ["0", "7"]
+    for audit, compared, before, ends in (
+        ("7", "0", "7", 0),
+        ("7", "0", "0", 7),
+        ("0", "7", "0", 7),
+        ("3", "", "", 3),
+    ):
+        assert step("verdict", place, CODE=audit, COMPARED=compared, BEFORE=before).returncode == ends
 
 
 def test_a_restricted_config_is_refused_and_nothing_is_shown(tmp_path: Path) -> None:
