@@ -145,7 +145,7 @@ def compare_gradings(
     theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]
     ours = [by_answer[g.item_id, g.model] for g in theirs]
     if not theirs:
-        fault = "The two gradings have no judged answer in common. Grade the same answers."
+        fault = "No answer has a judge's verdict in both gradings. Grade the same answers."
         raise UsageError(fault, code="no-common-answers")
     sides, items = (ours, theirs), [g.item_id for g in theirs]
     scored = [[g.score is not None for g in side] for side in sides]

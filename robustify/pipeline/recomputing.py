@@ -95,7 +95,7 @@ def require_as_computed(run: Run) -> Recomputed:
         for value in result.values[:_MOST_DIFFERENCES]
     ]
     lines += [
-        Notice(f"{run.folder}: {name} is not what the answers give", code=code)
+        Notice(f"{run.folder}: {name} differs from what the answers give", code=code)
         for name in result.files[:_MOST_DIFFERENCES]
     ]
     advice = Notice(

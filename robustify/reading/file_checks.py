@@ -295,28 +295,30 @@ def _graded(case: Case) -> Notice | None:
 
 
 CHECKS = (
-    Check("one stem", "a column of a less usual name that never changes is rather an instruction", _one_stem),
-    Check("numbered", "a column of numbers rather counts the questions", _numbered),
-    Check("only letters", "options such as A and B are rather the labels of options", _only_letters),
-    Check("base", "numbers that are never 0 rather count from 1", _base, UncertainBaseError),
     Check(
-        "last number", "numbered options whose last is never right are rather counted from 0", _last_number
+        "one stem",
+        "a column that never changes, with a less usual name, is probably an instruction",
+        _one_stem,
     ),
+    Check("numbered", "a column of numbers probably counts the questions", _numbered),
+    Check("only letters", "options such as A and B are probably labels of options", _only_letters),
+    Check("base", "numbers that are never 0 probably count from 1", _base, UncertainBaseError),
+    Check("last number", "if the last option is never right, keys probably count from 0", _last_number),
     Check("one text", "a text with commas may list several wrong options", _one_text),
     Check("several right", "a right option with separators may be several right answers", _several_right),
     Check("separators", "rows with different separators may have one inside an option", _separators),
     Check("other keys", "two columns with usual names for a key should name the same options", _other_keys),
     Check(
         "two orders",
-        "beside the same options in another order, nothing tells which one keys count",
+        "if options are listed in two orders, nothing tells which order keys count",
         _two_orders,
     ),
     Check("two alphabets", "letters of several alphabets look alike, but count differently", _two_alphabets),
     Check("permuted", "a column with an order of the options may be what keys count", _permuted),
-    Check("picked", "keys that a column of picks always names may be those picks", _picked),
+    Check("picked", "keys that always equal a column of picks may be these picks", _picked),
     Check(
         "graded",
-        "answers that another column marks as right or wrong are rather those of test takers",
+        "answers that another column marks as right or wrong are probably those of test takers",
         _graded,
     ),
 )

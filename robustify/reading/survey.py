@@ -140,7 +140,7 @@ def notes(loaded: Loaded) -> list[Notice]:
     if spaced := [item for item in loaded.items if item.id in outer] if outer else []:
         ends = [[edges(choice) for choice in item.choices] for item in spaced]
         alone = sum(texts.count(texts[item.key]) == 1 for texts, item in zip(ends, spaced, strict=True))
-        some = f"in {alone:,} of them, no other option has that of the key, so white space alone can give the key away"
+        some = f"in {alone:,} of them, no other option has the key's white space, so it alone can give the key away"
         text = (
             f"{counted(len(spaced), 'item')} with white space at the ends of some options"
             f"{f'; {some}' if alone else ''}. `robustify mend` takes it off."

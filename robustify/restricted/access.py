@@ -232,7 +232,7 @@ def _accepted_by(row: Acceptance) -> str:
     old = (
         ""
         if row.parts
-        else ", by a version that does not recognise edited copies (renewed when the set is opened)"
+        else ", by a version that does not recognize edited copies (renewed when the set is opened)"
     )
     return f"accepted by {row.name}{old}"
 

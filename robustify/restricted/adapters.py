@@ -276,7 +276,7 @@ def require_every() -> list[Adapter]:
     broken = [f"{folder!a} is not a readable folder" for folder in unreadable]
     broken += [line for adapter in adapters if isinstance(adapter, RobustifyError) for line in adapter.lines]
     if broken:
-        end = "A broken adapter cannot recognise its set. Repair or remove it."
+        end = "A broken adapter cannot recognize its set. Repair or remove it."
         lines = (f"${_VARIABLE}: {line.rstrip('.')}. {end}" for line in broken)
         raise AuthorisationError(*lines, code="broken-adapter")
     return [adapter for adapter in adapters if isinstance(adapter, Adapter)]

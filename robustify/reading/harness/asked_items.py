@@ -99,8 +99,8 @@ def _notes(items: Sequence[_Asked]) -> Iterator[Notice]:
     if other:
         n, scored = len(other[0].choices), len(other[0].row["choices"])
         yield Notice(
-            f"in {len(other):,} of {len(items):,} prompts, lm-eval scores another number of letters than there are "
-            f"options: {scored} for {n}, for example",
+            f"in {len(other):,} of {len(items):,} prompts, the number of letters that lm-eval scores is not the number of "
+            f"options (for example, {scored} for {n})",
             code="other-number-of-letters",
         )
 

@@ -136,7 +136,7 @@ class FileEvidence:
             text = "keys are never 0 and are the number of the last option in some rows, so they were counted from 1"
             yield Notice(text, code="keys-counted-from-one")
         if n := sum(key.other_text for key in self.written):
-            text = f"in {n:,} of {len(keys):,} rows, the text after the letter of the key is no option; the letter counts"
+            text = f"in {n:,} of {len(keys):,} rows, the text after the key's letter is not an option; the letter counts"
             yield Notice(text, code="key-text-is-no-option")
         forms = {key.form for key in keys if not key.fault}
         if (

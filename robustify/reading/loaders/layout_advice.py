@@ -87,7 +87,7 @@ def advice(
         )
     if block := _block_field(table, columns):
         mend = (
-            f"The options stand in one text with the question, in `{block}`. Put the question and each option into fields "
+            f"The options are in one text with the question, in `{block}`. Put the question and each option into fields "
             "of their own, for example question, A, B, C, D, and answer."
         )
     elif table.flat and not any(map(known_name, columns.names)):
