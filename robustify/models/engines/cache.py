@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from robustify.base.errors import ModelError, ResourceError
-from robustify.base.files import locked, open_descriptor
+from robustify.base.files import MORE_SPACE, locked, open_descriptor
 from robustify.items.views import Request
 from robustify.models.engines.plan import Encoded
 from robustify.models.engines.protocols import Closing, Logprob, tolerance
@@ -45,6 +45,9 @@ _DRAWS = 20
 _FAULTS = (sqlite3.Error, UnicodeDecodeError)
 _NO_DAMAGE = re.compile("locked|locking|full|readonly|unable to open|I/O error|permission")
 """SQLite's messages about the disk or another process, as opposed to a damaged file."""
+
+
+_FULL = re.compile("full|No space")
 
 
 class Database(Closing):
@@ -76,9 +79,11 @@ class Database(Closing):
             self._set_aside()
             return self._run_once(work)
         except (OSError, *_FAULTS) as error:
+            cause = getattr(error, "strerror", None) or str(error)
+            advice = "Choose another folder with --cache-dir"
+            advice += f", or {MORE_SPACE}" * bool(_FULL.search(str(error)))
             raise ResourceError(
-                f"{self.file}: cannot open, read, or write the cache ({error!a}). Free some disk space, or choose another "
-                "folder with --cache-dir. What was stored is kept.",
+                f"{self.file}: cannot open, read, or write the cache ({cause}). {advice}. What was stored is kept.",
                 code="unusable-cache",
             ) from None
 

@@ -1,6 +1,8 @@
 """The score cache: nothing is asked twice, nothing is overwritten, and a killed run goes on to the same bits."""
 
+import errno
 import multiprocessing
+import os
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from robustify.base.files import MORE_SPACE
 from robustify.items.views import Request
 from robustify.models.engines.cache import FILE, Cache, CachedScores
 from robustify.models.engines.plan import Encoded
@@ -181,6 +184,20 @@ def test_a_place_that_cannot_hold_a_cache_is_a_resource_error(tmp_path: Path) ->
     (tmp_path / "file").write_text("")
     with refuses("unusable-cache"):
         Cache(tmp_path / "file")
+
+
+@pytest.mark.parametrize(
+    ("fault", "full"),
+    [(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), True), (sqlite3.OperationalError("database or disk is full"), True),
+     (PermissionError(errno.EACCES, os.strerror(errno.EACCES)), False)],
+)  # fmt: skip
+def test_only_a_full_disk_needs_more_space(cache: Cache, fault: Exception, full: bool) -> None:
+    def fail(_: sqlite3.Connection) -> None:
+        raise fault
+
+    with refuses("unusable-cache") as refusal:
+        cache.run(fail)
+    assert (MORE_SPACE in str(refusal.value)) == full
 
 
 def _keep(folder: Path, first: int) -> None:
