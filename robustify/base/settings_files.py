@@ -76,6 +76,11 @@ def name_of(path: str) -> str:
     return run_name(with_path(path, lambda file: Path(file).stem), "items")
 
 
+def with_split(name: str, split: str | None) -> str:
+    """Add the split of a subfolder, such as `fr/test`, to a name, so that names of a folder's languages differ."""
+    return f"{name}-{split.replace('/', '-')}" if split and "/" in split else name
+
+
 def run_name(text: str, otherwise: str) -> str:
     """Make the name of a run from a text, which may have spaces. Return `otherwise` if no letter or digit is left."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:64] or otherwise

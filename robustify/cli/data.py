@@ -174,7 +174,8 @@ def mend(
     """Shuffle and trim options, or choose distractors from a pool.
 
     No text is rewritten, but characters that look like plain ones become plain. If options refer to each other ("all of
-    the above", "both A and C"), they keep their order, and the item is listed. `robustify lint` lists what else to edit.
+    the above", "both A and C"), they keep their order, and the item is listed. Translations get another order than the
+    original. `robustify lint` lists what else to edit.
 
     With --pool or --options, distractors are chosen so that over the whole set, no cue points to or away from the key.
     Auditors that took no part in choosing then look for the keys (the proof). Requests name the candidates that the pool
@@ -284,11 +285,11 @@ def init(
         robustify items.yaml --dry-run
     """
     from robustify.base.files import writable
-    from robustify.base.settings_files import name_of, with_path
+    from robustify.base.settings_files import name_of, with_path, with_split
 
     if names_config(data):
         raise UsageError(f"{data} is already a config. Pass a file of items.", code="already-a-config")
-    path = out or Path(f"{name_of(data)}.yaml")
+    path = out or Path(f"{with_split(name_of(data), source_options.get('split'))}.yaml")
     refuse_existing(path, force)
     bench = public_items(data, source_options)
     # Paths in a config are relative to the config.
@@ -327,7 +328,7 @@ def _forecast(path: Path, cache: Path) -> list[str]:
 
 
 def _written(bench: "Loaded", where: str, source_options: Mapping[str, Any], models: Sequence[str]) -> str:
-    from robustify.base.settings_files import name_of
+    from robustify.base.settings_files import name_of, with_split
     from robustify.cli.validated import data_block
     from robustify.pipeline.config import mode_of
 
@@ -339,7 +340,7 @@ def _written(bench: "Loaded", where: str, source_options: Mapping[str, Any], mod
         .read_text("utf-8")
         .format(
             about=f"An audit of {file}: {counted(len(bench.items), 'item')} of {options} options",
-            name=name_of(where),
+            name=with_split(name_of(where), source_options.get("split")),
             data="\n".join(data_block(named_data(where, bench, source_options))),
             models=", ".join(json.dumps(model) for model in models),
             mode=mode_of(models or ("smollm2-135m",)),

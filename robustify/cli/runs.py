@@ -338,7 +338,8 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
         )
         return 0
     rows: list[dict[str, Any]] = table.to_dict("records")
-    names = [source["path"] for source in run.manifest["config"]["data"]]
+    data = run.manifest["config"]["data"]
+    names = ["/".join(filter(None, (source["path"], source.get("split")))) for source in data]
     file = names[0] if len(names) == 1 else ""  # the run does not record which of several files an item is in
     places = (f"{file}:{row['line']}".lstrip(":") if row["line"] else "-" for row in rows)
     print_result(

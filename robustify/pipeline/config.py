@@ -35,6 +35,7 @@ from robustify.base.settings_files import (
     named_set,
     read_yaml,
     with_path,
+    with_split,
 )
 from robustify.base.settings_files import find_config as find_config
 from robustify.base.settings_files import shipped as shipped
@@ -233,7 +234,7 @@ def config_for(
             f"`robustify {quoted} --public` (-m NAME adds models). To write a config, run `robustify init {quoted}`.",
             code="items-not-config",
         )
-    name = name_of(data)
+    name = with_split(name_of(data), source_options.get("split"))
     tree = {
         "name": name,
         "sensitivity": "public",

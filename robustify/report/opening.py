@@ -8,7 +8,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from robustify.base.settings_files import name_of, named_set, with_path
+from robustify.base.settings_files import name_of, named_set, with_path, with_split
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.summary.quantity import Quantity
 from robustify.judging.summary.result import AUDIT, State, Summary
@@ -146,6 +146,7 @@ def mend_command(manifest: Mapping[str, Any], typed: Sources | None = None) -> s
     # A name that begins with a hyphen would be taken for an option.
     name, stem = (f"./{text}" if text.startswith("-") else text for text in (file, path.stem))
     name = data if named_set(data) else name
+    stem = with_split(stem, source.get("split"))
     ending = ".csv" if path.suffix.lower() == ".csv" else ".jsonl"
     words = ["robustify", "mend", name, *_reading(source), "-o", f"{stem}-mended{ending}"]
     return " ".join(map(shlex.quote, words))

@@ -19,7 +19,7 @@ from pathlib import Path
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import cache_folder
 from robustify.base.packed import plain_path
-from robustify.base.settings_files import name_of, named_set
+from robustify.base.settings_files import name_of, named_set, with_split
 from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
@@ -309,7 +309,7 @@ def _name(source: Source) -> str:
         return name_of(source.path)
     path = plain_path(Path(source.path))
     folder = path.absolute().parent.name if path.stem.casefold() in SPLITS else ""
-    return f"{folder}-{path.stem}" if folder else path.stem
+    return with_split(f"{folder}-{path.stem}" if folder else path.stem, source.split)
 
 
 def _distinction(source: Source) -> str:

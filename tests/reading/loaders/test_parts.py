@@ -1,6 +1,7 @@
 """Parts of what a path names: sheets of a workbook, splits of a folder, and bytes that JSON does not allow."""
 
 import io
+import json
 import subprocess
 import sys
 import zipfile
@@ -11,6 +12,7 @@ import pytest
 from robustify.base.errors import installing
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load
+from robustify.report.opening import mend_command
 from tests.reading.loaders.made import lines
 from tests.support.cases import refuses
 from tests.support.tables import parquet
@@ -71,6 +73,33 @@ def test_a_raw_control_character_is_pointed_at_and_the_mend_works(
     subprocess.run(["bash", "-c", mend], cwd=tmp_path, check=True)
     found = read(tmp_path / "mended-it's.json")
     assert [item.choices[1] for item in found.items] == ["gré en"] * 3
+
+
+def test_each_language_of_a_folder_has_its_own_name_and_run(robustify, tmp_path: Path) -> None:
+    """All languages were called as the folder, so that the run of the second was refused as another benchmark."""
+    draw = [(n * 7 % 60, n) for n in range(60)]
+    for language in ("de", "fr"):
+        rows = [
+            {
+                "id": f"q{n}",
+                "stem": f"{language} {n}?",
+                "choices": [f"{a} {language}", f"{n}, {'so ' * 9}"],
+                "key": 1,
+            }
+            for a, n in draw
+        ]
+        parquet(tmp_path / "set" / language / "test.parquet", rows)
+        split = ("--split", f"{language}/test")
+        assert robustify("set", *split, "--public", "--no-encoder", "-q").code in (0, 7)
+        run = tmp_path / "results" / f"set-{language}-test"
+        assert json.loads((run / "run.json").read_text("utf-8"))["config"]["name"] == run.name
+        assert robustify("init", "set", *split).code == 0
+        assert (tmp_path / f"{run.name}.yaml").is_file()
+        ended = robustify("explain", run)
+        assert {line.partition(":")[0] for line in ended.out.splitlines()} == {f"set/{language}/test"}
+        assert f"set-{language}-test-mended" in mend_command(
+            json.loads((run / "run.json").read_text("utf-8"))
+        )
 
 
 def test_the_commands_take_a_sheet_or_a_split(robustify, tmp_path: Path) -> None:
