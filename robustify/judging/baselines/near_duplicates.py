@@ -6,7 +6,7 @@ looser copies (`LOOSE`) and passages together. Folds depend on content only, so 
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain, count
 from typing import TypeVar
 
@@ -154,14 +154,18 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
     first_index = [first_with.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
     repeats = np.array([i for i, first in enumerate(first_index) if first != i], dtype=np.int64)
     distinct = np.fromiter(first_with.values(), np.int64, len(first_with))
-    i, j, jaccard = _close_sets(list(first_with))
+    numbered = _numbered_words(first_with)
+    # The sets need much memory, and only their numbers are compared.
+    first_with.clear()
+    i, j, jaccard = _close_sets(*numbered)
     a = np.append(np.array(first_index, dtype=np.int64)[repeats], distinct[j])
     b = np.append(repeats, distinct[i])
     return a, b, np.append(np.ones(len(repeats)), jaccard)
 
 
-def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of word sets (i > j) with a Jaccard index of at least `LOOSE`, and this index (p,).
+def _close_sets(size: Ints, words: Ints, n_words: int) -> tuple[Ints, Ints, Floats]:
+    """Return the pairs of word sets (i > j) with a Jaccard index of at least `LOOSE`, and this index (p,). `size` (n,) is
+    the number of words of each set, and `words` has those of one set after the other, as ranks less than `n_words`.
 
     Such a pair shares at least `LOOSE` of the words of each set, and so also some of those that are left if all but `_MET`
     of this share, the most frequent ones, are taken off (prefix filtering, Chaudhuri et al. 2006). Only pairs that share
@@ -169,17 +173,16 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     """
     from scipy.sparse import csr_array  # deferred, because only runs with a probe need it
 
-    size = np.fromiter(map(len, bags), np.int64, len(bags))
-    row, words, n_words = np.repeat(np.arange(len(bags)), size), *_numbered_words(bags, int(size.sum()))
+    row = np.repeat(np.arange(len(size)), size)
     words = np.sort(row * n_words + words) % max(1, n_words)
     beyond = np.maximum(np.ceil(LOOSE * size - ROUNDING) - _MET, 0)
     position_in_set = np.arange(len(words)) - (np.cumsum(size) - size)[row]
     prefix, ones = position_in_set < (size - beyond)[row], np.ones(len(row), dtype=np.int32)
-    incidence = csr_array((ones, (row, words)), shape=(len(bags), n_words))
+    incidence = csr_array((ones, (row, words)), shape=(len(size), n_words))
     rare_incidence = csr_array((ones[prefix], (row[prefix], words[prefix])), shape=incidence.shape)
     kinds, first, kind = np.unique(size, return_index=True, return_inverse=True)
     fewest_met, pairs = _fewest_met(kinds, beyond[first]), [np.empty((0, 3))]
-    for start in range(0, len(bags), _COMPARED):
+    for start in range(0, len(size), _COMPARED):
         rows = slice(start, start + _COMPARED)
         met = rare_incidence[rows] @ rare_incidence[: rows.stop].T.tocsr()
         sizes = np.repeat(kind[rows] * len(kinds), np.diff(met.indptr)) + kind[met.indices]
@@ -195,14 +198,16 @@ def _close_sets(bags: Sequence[frozenset[str]]) -> tuple[Ints, Ints, Floats]:
     return i.astype(np.int64), j.astype(np.int64), likeness
 
 
-def _numbered_words(bags: Sequence[frozenset[str]], n: int) -> tuple[Ints, int]:
-    """Rank all n words of the sets from the rarest on. Return these ranks, and the number of different words."""
+def _numbered_words(bags: Collection[frozenset[str]]) -> tuple[Ints, Ints, int]:
+    """Rank all words of the sets from the rarest on. Return the size of each set (n,), the ranks of the words of one set
+    after the other (sum of sizes,), and the number of different words."""
+    size = np.fromiter(map(len, bags), np.int64, len(bags))
     number_of = defaultdict[str, int](count().__next__)
-    words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(bags)), np.int64, n)
+    words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(bags)), np.int64, int(size.sum()))
     times, names = np.bincount(words, minlength=len(number_of)), list(number_of)
     number = np.empty(len(names), dtype=np.int64)
     number[sorted(range(len(names)), key=lambda word: (times[word], names[word]))] = np.arange(len(names))
-    return number[words], len(names)
+    return size, number[words], len(names)
 
 
 def _fewest_met(size: Ints, beyond: Floats) -> Ints:

@@ -49,7 +49,7 @@ def relatives(items: Sequence[Item], order: Ints) -> Pairs:
     """Find pairs of relatives, such as reworded copies, the most similar first. Return both items of each
     pair (p,), (p,). `order` (n,) sorts the items by content, and they are compared in this order, so that
     rounding does not depend on theirs."""
-    weights = _weights(items, order)
+    weights = _weights([items[i] for i in order.tolist()])
     if len(items) <= DIRECTIONS or not weights.nnz:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     nearest, likeness = _nearest(weights)
@@ -80,8 +80,8 @@ def merge_groups(group: Ints, a: Ints, b: Ints) -> Ints:
     return np.array([root(i) for i in range(len(parent))], dtype=np.int64)
 
 
-def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
-    """Return the TF-IDF weights of the items' options in the given order, with rows of unit length (n, columns)."""
+def _weights(items: Sequence[Item]) -> "csr_array":
+    """Return the TF-IDF weights of the items' options, with rows of unit length (n, columns)."""
     from scipy.sparse import csr_array  # deferred, because `validate` needs only the parallels
 
     from robustify.judging.baselines.words import columns
@@ -103,7 +103,7 @@ def _weights(items: Sequence[Item], order: Ints) -> "csr_array":
     weights.eliminate_zeros()
     length = np.sqrt(_with_data(weights, weights.data**2).sum(axis=1))
     weights.data /= np.repeat(length, np.diff(weights.indptr))
-    return csr_array(weights[order])
+    return weights
 
 
 def _with_data(matrix: "csr_array", data: npt.NDArray[Any]) -> "csr_array":
