@@ -27,7 +27,7 @@ from robustify.reading.columns import PartDecision
 from robustify.reading.counting import rarely_shows_no_0
 from robustify.reading.guard import Guard
 from robustify.reading.loaders.answer_keys import FORMS
-from robustify.reading.loaders.converters import table_of_items
+from robustify.reading.loaders.converters import table_of_items, with_options_apart
 from robustify.reading.loaders.file_evidence import UncertainBaseError
 from robustify.reading.loaders.layouts import RawItems, groups, raw_items
 from robustify.reading.loaders.loaded import (
@@ -223,7 +223,7 @@ def _part(source: Source, base: str, guard: Guard) -> _Part:
     if not table.rows:
         none = Notice(f"{path.name} has no rows; expected items", code="no-rows")
         raise DataError.gather(fault_lines(path.name, table.faults) or [none])
-    raw = raw_items(path.name, table, mapped)
+    raw = raw_items(path.name, with_options_apart(table) if mapped is None else table, mapped)
     layout = raw.recognised.layout
     recognised = replace(raw.recognised, layout=f"{table.outer}/{layout}" if table.outer else layout)
     if named:

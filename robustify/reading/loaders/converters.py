@@ -32,6 +32,9 @@ from robustify.reading.marks.labelling import cut_at_labels, without_tail
 _SAMPLE, _SAMPLE_OF_LAYOUT = 20, 200
 _POINTS = re.compile(r"(?:fraction|points?|grade|punkte|puntos)[\W_]*(\w{1,2})$", re.IGNORECASE)
 """Names of columns with the points of an option. Scores may be those of a model."""
+_APART = Notice(
+    "the options were read from the text of the question, one in each line", code="options-in-question"
+)
 _CROSSED = ("Context1", "Context2", "Target1", "Target2")
 
 
@@ -70,6 +73,17 @@ def special_table(table: SourceTable) -> SourceTable:
         if 2 * sum(map(converter.applies, sample)) > len(sample):
             return _rebuilt(table, converter.convert, layout=converter.name)
     return table
+
+
+def with_options_apart(table: SourceTable) -> SourceTable:
+    """Take the options from the question if every question lists its own. Return any other table unchanged. This does not
+    apply to logs, whose prompts decide which options a model saw."""
+    if table.layout or not table.rows or not all(special_layouts.options_apart(r.cells) for r in table.rows):
+        return table
+    apart = _rebuilt(
+        table, lambda cells: [special_layouts.options_apart(cells) or cells], layout="options_in_question"
+    )
+    return replace(apart, notes=(*table.notes, _APART))
 
 
 def _converted(table: SourceTable, converter: "Converter") -> SourceTable:

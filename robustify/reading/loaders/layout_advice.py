@@ -80,7 +80,10 @@ def advice(
             mend = _fits(proposed)
         elif nested := _nested(columns) if safe else ():
             where = " or ".join(f"`{column}`" for column in nested)
-            mend = f"The questions or options may be inside {where}. Write one object for each question, {_AS_CSV}."
+            mend = (
+                f"The questions or options may be inside {where}. Write one object for each question, {_AS_CSV}, and leave "
+                "out questions with several right options."
+            )
     elif "the stem" in reason and (stems := _proposed_stems(name, table, columns, fields) if safe else ()):
         mend = (
             f"Name the question's field with {' or '.join(stems)}, or the same under `fields` in the config."

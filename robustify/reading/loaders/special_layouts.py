@@ -14,7 +14,7 @@ from string import ascii_uppercase
 
 from robustify.base.errors import ItemError, Notice
 from robustify.items.item import FEWEST, MOST
-from robustify.reading.columns import NAMES, usual_names
+from robustify.reading.columns import NAMES, labelled_series, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.published import columns_of_options
 from robustify.reading.loaders.rows import (
@@ -26,6 +26,7 @@ from robustify.reading.loaders.rows import (
     shown_text,
     text_list,
 )
+from robustify.reading.marks.labelling import as_mark, bare_mark, cut_at_labels
 from robustify.reading.printed import literal
 
 _LETTERED = re.compile(r"\(([A-Z])\)\s*")
@@ -34,6 +35,8 @@ _WORD = r"(?:Answer|Solution|Option|Ending|Choice)"
 _NUMBERED = re.compile(rf"(?:(?<=\s)|^){_WORD}([0-9]{{1,2}}):\s*")
 _KEY_WORD = re.compile(rf"^\s*{_WORD}\s*(?=[0-9])", re.IGNORECASE)
 _FORMAT_NOTE = re.compile(r"\s*Answer format:[^\n]*\s*$")
+_LEAD_IN = re.compile(r"\n\s*(?:answer\s+)?(?:options|choices)\s*:\s*$", re.IGNORECASE)
+_TAIL = re.compile(r"\s*(?:\S+\s+){0,2}\S*:\s*")
 _LEAD = re.compile(r"^Please choose the correct [a-z]+ to the question:\s*")
 _BLOCK_KEY = re.compile(r"\s*[a-dA-D]\s*")
 _MARKER = re.compile(r"\s*([a-dA-D])(?:\s*[.:)]\s*|\s+(?=[A-Z]))")
@@ -136,6 +139,36 @@ def cells_of_instruction(cells: Cells) -> list[Cells]:
     question = _LEAD.sub("", text[: (start or marks[0]).start()].strip())
     key = _KEY_WORD.sub("", cell_text(cells, "answer"))
     return [{"question": question, "options": {"text": texts, "label": labels}, "answer": key}]
+
+
+def options_apart(cells: Cells) -> Cells | None:
+    """Return a record with the question and the options that one text lists below it apart, or None unless each option has
+    a line and a letter of its own, only a lead-in such as `Answer:` follows, and the key is one of the letters."""
+    names = tuple(cells)
+    stem, key = (next(iter(usual_names(names, NAMES[part])), "") for part in ("stem", "key"))
+    text, mark = cells.get(stem), bare_mark(str(cells.get(key, "")))
+    if not isinstance(text, str) or not mark or not mark.isalpha() or usual_names(names, NAMES["choices"]):
+        return None
+    listed = cut_at_labels(text)
+    if listed is None or not listed.before or labelled_series(names):
+        return None
+    *texts, (last, *tail) = (option.split("\n") for option in listed.texts)
+    in_lines = text[len(listed.before) :].strip().count("\n") >= len(texts) and all(
+        len(t) == 1 for t in texts
+    )
+    ends = not "".join(tail).strip() or _TAIL.fullmatch("\n".join(tail)) is not None
+    if not in_lines or not ends or mark not in map(as_mark, listed.labels):
+        return None
+    options = dict(zip(listed.labels, (*(t[0].strip() for t in texts), last.strip()), strict=True))
+    parts = {
+        part: name for part in ("id", "topic", "passage") for name in usual_names(names, NAMES[part])[:1]
+    }
+    return {
+        **{part: cells[name] for part, name in parts.items()},
+        "question": _LEAD_IN.sub("", listed.before),
+        "options": options,
+        "answer": cells[key],
+    }
 
 
 def in_blocks(text: rows.Text) -> bool:

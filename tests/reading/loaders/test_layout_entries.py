@@ -61,7 +61,12 @@ def test_an_entry_reads_the_rows_that_it_describes(layout: PublishedLayout, tmp_
 def test_each_layout_has_one_name_and_those_without_columns_are_named_by_a_reader() -> None:
     names = [layout.name for layout in layouts()]
     assert len(names) == len({*names})
-    assert {layout.name for layout in SPECIAL_LAYOUTS} | {"mmlu_csv", "logiqa", "inspect_log"} == BY_NAME
+    assert {layout.name for layout in SPECIAL_LAYOUTS} | {
+        "mmlu_csv",
+        "logiqa",
+        "inspect_log",
+        "options_in_question",
+    } == BY_NAME
 
 
 def test_an_entry_is_all_that_a_new_layout_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
