@@ -16,7 +16,7 @@ from robustify.items.scoring import VIEW_OF, Mode, TextNorm
 from robustify.judging.baselines.conditional_logit import centred
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.screen.votes import first_template, in_own_order, mean_preferences, who_votes
+from robustify.judging.screen.votes import first_template, mean_preferences, shows_positions, who_votes
 
 GRADED = " by degree"
 """End of the name of a column of votes on one scale for all items."""
@@ -161,7 +161,7 @@ class VoterPreferences:
             scale = float(np.sqrt((spread[varies] ** 2).mean())) if varies.any() else 1.0
             place = self._index.index_of[block.item]
             was_asked = np.bincount(place[place >= 0], minlength=len(self._index)) > 0
-            placed = mode == "letter" and in_own_order(block)
+            placed = mode == "letter" and shows_positions(block)
             bare = not any(np.isfinite(part.scores).any() for part in block.parts())
             largest = float(spread.max(initial=0.0)) / scale
             self._read[asking] = _Preferences(

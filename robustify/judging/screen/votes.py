@@ -21,13 +21,15 @@ from robustify.judging.stats.intervals import fleiss_kappa
 UNANSWERED, TIED = -1, -2
 FLAGGED, KEPT, UNDECIDED = 1, 0, -1
 """Outcomes of the screen."""
+_POSITIONS_P = 0.001
+"""Level of the test for orders that show positions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Votes:
     """Picks of the screen's voters on the judged items. `best` (n, m, K) marks the choices that share a voter's best
-    averaged score. `pick` (n, m) is -1 if unanswered, or -2 for a tie. `placed` is true if a voter saw only the
-    benchmark's own order, and so positions. `left_out` counts the voters removed since."""
+    averaged score. `pick` (n, m) is -1 if unanswered, or -2 for a tie. `placed` is true if the orders let a voter see
+    positions. `left_out` counts the voters removed since."""
 
     items: tuple[str, ...]
     key: Ints
@@ -65,7 +67,7 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
         block = block.first() if plain else block
         shared[:, m] = averaged(block, rules.mode, index, rules.norm)
         orders = max(orders, int(np.bincount(block.item).max(initial=0)))
-        placed |= rules.mode == "letter" and in_own_order(block)
+        placed |= rules.mode == "letter" and shows_positions(block)
     picks = by_rows(_single, shared)
     return Votes(index.items, index.key, index.k, shared, picks, voters, template, orders, placed)
 
@@ -167,10 +169,23 @@ def _widened(values: Floats, width: int) -> Floats:
     return np.pad(values, ((0, 0), (0, max(0, width - values.shape[1]))), constant_values=np.nan)
 
 
-def in_own_order(block: Block) -> bool:
-    """Return whether every row shows the options in the benchmark's own order. False without rows."""
-    own = np.arange(block.width)
-    return len(block) > 0 and all(((of.order == own) | (of.order < 0)).all() for of in block.parts())
+def shows_positions(block: Block) -> bool:
+    """Return whether options are shown at positions that depend on their positions in the benchmark, so that a voter that
+    likes a letter likes some positions of keys. All rotations of an item do not, nor do random orders. False without rows.
+
+    A chi-square test at 0.1 % compares the counts of both positions with those of random orders."""
+    own_only, counts, own = len(block) > 0, dict[int, Ints](), np.arange(block.width)
+    for rows in block.parts():
+        own_only &= bool(((rows.order == own) | (rows.order < 0)).all())
+        for k in np.unique(rows.k).tolist():
+            pairs = rows.order[rows.k == k, :k].astype(np.int64) * k + np.arange(k)
+            counts[k] = counts.get(k, 0) + np.bincount(pairs.ravel(), minlength=k * k)
+    if own_only:
+        return True
+    from scipy.special import chdtrc  # loaded only when needed
+
+    chi = sum((k - 1) / k * float(((n - n.mean()) ** 2).sum() / n.mean()) for k, n in counts.items() if k > 1)
+    return bool(chdtrc(max(1, sum((k - 1) ** 2 for k in counts)), chi) < _POSITIONS_P)
 
 
 def independence(accuracy: Floats, k: Ints) -> tuple[float | None, float | None]:

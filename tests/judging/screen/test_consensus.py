@@ -227,7 +227,7 @@ def test_an_asking_that_stands_twice_is_refused_by_item_model_and_view() -> None
     assert (refused.value.code, refused.value.exit_code) == ("repeated-rows", 3)
 
 
-def test_voters_see_places_only_by_letter_and_in_the_own_order_alone() -> None:
+def test_voters_see_places_only_by_letter_and_if_orders_depend_on_the_own_one() -> None:
     b = bench(40, 2, seed=2)
     assert collect_votes(Answers.of(own_rows(b)), unanimous(), b.ids).placed
     for unplaced in (rows(b), rows(b, rotations=False)):
@@ -235,6 +235,8 @@ def test_voters_see_places_only_by_letter_and_in_the_own_order_alone() -> None:
     assert not collect_votes(Answers.of(text_rows(b)), unanimous(mode="text"), b.ids).placed
     mixed = Answers.of([*own_rows(b, voters=["a", "b"]), *rows(b, voters=["c", "d"])])
     assert collect_votes(mixed, unanimous(), b.ids).placed, "one voter that sees places is enough"
+    turned = [replace(row, order=row.order[::-1]) for row in own_rows(b)]
+    assert collect_votes(Answers.of([*own_rows(b), *turned]), unanimous(), b.ids).placed, "A is first or last"
 
 
 # One model under two names
