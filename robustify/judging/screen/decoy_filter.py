@@ -3,8 +3,9 @@
 
 Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the
 key with a known probability c, so that hits by chance are estimated from misses. The cutoff is Selective SeqStep+
-(Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458). Of
-near-duplicates, only one counts for it. Items of a family are hits or misses together, so that its margin is a family.
+(Barber and Candes 2015, section 4; in competitions with c other than 1/2: Emery et al. 2019, arXiv 1907.01458). Every
+item counts, because questions that share their options may have different keys. Copies and other families are hits or
+misses together, so that its margin is a family.
 """
 
 from bisect import bisect_left
@@ -242,5 +243,4 @@ def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:
     """Return which items are ranked, which of them are hits, and the indices of those that count for the cutoff."""
     # If positions alone always give the key, no answer can be distinguished from chance.
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
-    enter = np.flatnonzero(ranked & (ranking.group == np.arange(len(key)))).astype(np.int32)
-    return ranked, ranked & (ranking.top == key), enter
+    return ranked, ranked & (ranking.top == key), np.flatnonzero(ranked).astype(np.int32)

@@ -137,14 +137,14 @@ class Ranker:
         if preferences.selection > 1:
             null = preferences.selection * null / (1 + (preferences.selection - 1) * null)
         # Whether an item has a unique top may depend on a key that is ranked among the item's fold, so ties count here.
-        ranked, counted = top >= 0, keyed & (self._representatives(keyed) == np.arange(len(top)))
+        ranked = top >= 0
         is_known = ranked | (top == TIED)
-        reachable = certainty.reachable_strengths(fits, is_known, counted)
+        reachable = certainty.reachable_strengths(fits, is_known, keyed)
         probable = [fit.probable for fit in fits]
         # Ranks need only the probabilities.
         for fit in fits:
             del fit.logits
-        strength = certainty.mean_ranks(fits, counted, ranked, probable)
+        strength = certainty.mean_ranks(fits, keyed, ranked, probable)
         nothing = np.empty(0)
         return Ranking(
             items=index.items,
@@ -156,7 +156,7 @@ class Ranker:
             strength=strength,
             reachable=reachable if is_known.all() else np.where(is_known[:, None], reachable, np.inf),
             null=null,
-            group=self._representatives(preferences.complete & ranked),
+            group=self._representatives,
             fold=self._folds[0],
             complete=preferences.complete,
             parts={name: at_option(table, top) for name, table in parts.items()},
@@ -232,12 +232,13 @@ class Ranker:
         unpaired = bool(parallel.unnamed) and not len(parallel.pairs[0])
         return 0 if unpaired else len(np.unique(copies.independent_groups(self._items)))
 
-    def _representatives(self, ranked: Bools) -> Ints:
-        """Return the item that represents each item's near-duplicates (n,). It has the least hash, `ranked` ones first."""
+    @property
+    def _representatives(self) -> Ints:
+        """The item that represents each item's near-duplicates (n,). It has the least hash."""
         if self._items is None:
             return np.arange(len(self._index), dtype=np.int32)
         duplicates = copies.near_duplicates(self._items)
-        order = np.lexsort((self._content, ~ranked, duplicates))
+        order = np.lexsort((self._content, duplicates))
         groups, first = np.unique(duplicates[order], return_index=True)
         return np.asarray(order[first][np.searchsorted(groups, duplicates)], dtype=np.int64)
 

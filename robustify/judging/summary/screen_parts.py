@@ -131,10 +131,10 @@ class VoterAgreement(Part):
 
 
 class DecoyCut(Part):
-    """Cutoff that `criterion: fdr` sets in the ranking for the false share `q`. `ranked` counts the items that entered,
-    one per group of near-duplicates. `hits` and `misses` are above `threshold`, a mean rank from 0 to 1. Misses represent
-    `decoys` chance hits, with `margin` misses for safety. `groups` counts the independent groups if they are too few to
-    evaluate anything (0 if unknown)."""
+    """Cutoff that `criterion: fdr` sets in the ranking for the false share `q`. `ranked` counts the items with a favorite.
+    `hits` and `misses` are above `threshold`, a mean rank from 0 to 1. Misses represent `decoys` chance hits, with
+    `margin` misses for safety. `groups` counts the independent groups if they are too few to evaluate anything (0 if
+    unknown)."""
 
     q: Share
     ranked: int
@@ -148,7 +148,7 @@ class DecoyCut(Part):
 
 
 class CutAt(Part):
-    """Flags of `criterion: fdr` at another false share `q`, with the number due to chance. Near-duplicates count once."""
+    """Flags of `criterion: fdr` at another false share `q`, with the number due to chance."""
 
     q: Share
     flagged: int

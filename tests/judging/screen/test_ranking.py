@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bench.simulate.dependent import DEPENDENT
+from bench.simulate.wording import NEUTRAL
 from robustify.base.arrays import Ints, tied_best
 from robustify.items.answers import Answer, Answers
 from robustify.items.item import Item
@@ -233,24 +234,29 @@ def test_only_what_a_missing_answer_could_change_is_undecided() -> None:
         assert (found[at] == KEPT) is not could
 
 
-def test_a_copy_counts_once_for_the_cut_and_is_flagged_by_its_own_key() -> None:
-    b, items, _ = cued(100, 0.5)
-    doubled = replace(
-        b, picks=np.concatenate([b.picks] * 2), key=np.concatenate([b.key, (b.key + 1) % 4]),
-        k=np.concatenate([b.k] * 2), shortcut=np.concatenate([b.shortcut] * 2),
-    )  # fmt: skip
-    copies = [
-        replace(i, id=name, key=int(key))
-        for i, name, key in zip(items * 2, doubled.ids, doubled.key, strict=True)
-    ]
-    ranking, index = ranked(doubled, copies)
-    assert (ranking.group[100:] == ranking.group[:100]).all()
-    found = flags(ranking, index.key, 0.3)
-    assert found.cutoff.n <= 100
-    flagged = found.outcome == FLAGGED
-    assert flagged.any()
-    assert (ranking.top == index.key)[flagged].all()
-    assert not (flagged[:100] & flagged[100:]).any()
+def test_questions_that_share_their_options_count_one_by_one() -> None:
+    """Lists of options with a cue that points nowhere. If only one question of a list counted, 32 % of flags were false."""
+    shares = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+
+        def marked(option: int, k: int = 4) -> tuple[str, ...]:
+            texts = (" ".join(rng.choice(NEUTRAL, int(rng.integers(3, 7)))) for _ in range(k))  # noqa: B023
+            return tuple(text + " and so forth on" * (j == option) for j, text in enumerate(texts))
+
+        items = []
+        for n in range(160):
+            key, has_cue = int(rng.integers(4)), n < 80
+            items.append(Item(f"single {n}", f"What of {n}?", marked(key if has_cue else -1), key))
+        for n in range(6):
+            options = marked(int(rng.integers(4)))
+            items += [Item(f"{n} {q}", f"When {n} {q}?", options, int(rng.integers(4))) for q in range(20)]
+        found = context(Answers.of([]), Facts("made up"), Rules(), items).screen.decision
+        assert found.cutoff.n > 200
+        flagged = found.outcome == FLAGGED
+        assert flagged.sum() == found.cutoff.hits
+        shares.append(flagged[80:].sum() / max(1, flagged.sum()))
+    assert np.mean(shares) <= 0.15
 
 
 def unread_if_wrong(b: Bench, seed: int) -> Bench:
