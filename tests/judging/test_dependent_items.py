@@ -28,7 +28,8 @@ from robustify.judging.response_data import Facts
 from robustify.judging.screen.consensus import chance
 from robustify.judging.screen.item_index import key_spread
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.stats.tests import independent_draws, poisson_binomial
+from robustify.judging.stats.intervals import clustered_variance
+from robustify.judging.stats.tests import independent_draws, paired_difference, poisson_binomial
 from robustify.judging.summary.result import Summary
 from tests.support.contexts import parts_of
 from tests.support.trees import filled, in_trees
@@ -351,3 +352,36 @@ def test_p_is_uniform_under_random_removal_and_small_under_drift() -> None:
     assert np.mean(p) == pytest.approx(0.5, abs=0.08)
     collapsed = BEFORE - np.array([120, 0, 0, 0, 0, 285])
     assert mix_drift(BEFORE, collapsed)["p"] == pytest.approx(1 / 1001)
+
+
+@pytest.mark.parametrize(
+    "sizes", [[320] + [8] * 40, [200, 150, 112, 84, 63, 47, 36, 27, 20, 15, 11, 8, 6, 5] + [2] * 20]
+)
+def test_the_interval_of_a_difference_covers_if_one_passage_has_many_items(sizes: list[int]) -> None:
+    """Two equally good models, each better on half of the passages. With G - 1 degrees of freedom, 61 and 84 % covered."""
+    covered, group = [], np.repeat(np.arange(len(sizes)), sizes)
+    for seed in range(200):
+        draw = np.random.default_rng(seed)
+        p = (0.6 + 0.25 * draw.choice([-1, 1], len(sizes)))[group]
+        a, b = ((draw.random(len(group)) < chance).astype(float) for chance in (p, 1.2 - p))
+        low, high = paired_difference(a, b, group).ci or (1.0, 0.0)
+        covered.append(low <= 0 <= high)
+    assert np.mean(covered) >= 0.88
+
+
+def test_degrees_of_freedom_are_those_of_the_matrices_and_independent_items_keep_theirs() -> None:
+    size = np.array([30.0, 5, 5, 4, 1, 1, 1])
+    group, share = np.repeat(np.arange(7), size.astype(int)), size / size.sum()
+    alike = np.array([1.0, -1, 1, -1, 1, 1, -1])[group]
+    off = alike - alike.mean()
+    variance, df = clustered_variance(off, group)
+    sums = np.bincount(group, off)
+    correlation = (sums @ sums - off @ off) / ((size @ (size - 1)) * off.var())
+    assert 0.3 < correlation < 1
+    project = np.eye(7) - np.outer(size, np.ones(7)) / size.sum()
+    own = (1 / (1 - share))[:, None] * (project @ np.diag(size * (1 + (size - 1) * correlation)) @ project.T)
+    assert df == pytest.approx(np.trace(own) ** 2 / np.trace(own @ own))
+    assert variance == pytest.approx((sums**2 / (1 - share)).sum())
+    alone = np.random.default_rng(0).normal(size=40)
+    square, all_but_one = clustered_variance(alone - alone.mean(), np.arange(40))
+    assert (square, all_but_one) == pytest.approx((40 * alone.var(ddof=1), 39))

@@ -17,6 +17,7 @@ which most other models share a wrong option leave the fits and add no looks. An
 so that intervals span the extremes. Tied options share their credit, but are no picks.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -26,7 +27,12 @@ from robustify.base.arrays import Bools, Floats, Ints
 from robustify.judging.looks.panel import Panel
 from robustify.judging.looks.preference import FEWEST_WRONG, Slope, blind_slopes, wrong_groups, wrong_slope
 from robustify.judging.looks.read_options import UNREAD, PickRows, ReadOptions
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, Interval, group_sums, unit_index
+from robustify.judging.stats.intervals import (
+    FEWEST_CLUSTERS,
+    Interval,
+    clustered_variance,
+    unit_index,
+)
 from robustify.judging.stats.tests import Difference
 from robustify.judging.summary.model_parts import Looks, LooksSource, LooksSourceName, LooksState
 from robustify.judging.summary.quantity import Quantity, Reason
@@ -64,7 +70,8 @@ class _Influenced:
 
     def interval(self, group: Ints, df: int) -> Interval:
         """Return the two-sided 95 % interval over independent groups (n,)."""
-        half = _quantile(df) * _error(self.influence, group)
+        error, own_df = _error(self.influence, group)
+        half = _quantile(min(df, own_df)) * error
         return self.value - half, self.value + half
 
 
@@ -265,8 +272,8 @@ def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) 
     if n_groups < FEWEST_CLUSTERS:
         return Difference(float(differences.mean()) if n else None, n, None)
     mean = float(differences.mean())
-    error = _error((differences - mean) / n, group)
-    half_width = _quantile(n_groups - 1) * error
+    error, df = _error((differences - mean) / n, group)
+    half_width = _quantile(df) * error
     return Difference(mean, n, (mean - half_width, mean + half_width), error)
 
 
@@ -276,13 +283,13 @@ def _span(intervals: Iterable[Interval]) -> Interval:
     return min(lows), max(highs)
 
 
-def _error(influence: Floats, group: Ints) -> float:
-    """Return the standard error of a sum of influences, which are summed within each group (n,)."""
-    sums = group_sums(influence, group)
-    return float(np.sqrt(sums @ sums * len(sums) / max(len(sums) - 1, 1)))
+def _error(influence: Floats, group: Ints) -> tuple[float, float]:
+    """Return the standard error of a sum of influences over groups (n,), and its degrees of freedom."""
+    variance, df = clustered_variance(influence, group)
+    return math.sqrt(variance), df
 
 
-def _quantile(df: int) -> float:
+def _quantile(df: float) -> float:
     from scipy.special import stdtrit  # loaded only when needed
 
     return float(stdtrit(df, TAIL))

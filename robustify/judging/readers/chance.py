@@ -4,6 +4,7 @@ Cross-fitted hits have no simple null distribution, so it is estimated by refits
 regression is linear in the keys, so that refits for many permutations are solved at once.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +12,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.special import stdtr, stdtrit
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.judging.stats.intervals import NORMAL, group_sums
+from robustify.judging.stats.intervals import NORMAL, clustered_variance, group_sums
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.model_parts import Gain
 
@@ -34,17 +36,21 @@ def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) ->
     that to see 3 points at their joint level.
     """
     answered = {name: mask for name, credit in credits.items() if (mask := ~np.isnan(credit)).any()}
-    gains_of, z = dict[str, Gain](), NORMAL.inv_cdf(0.975)
+    gains_of = dict[str, Gain]()
     level = NORMAL.inv_cdf(1 - LEVEL / max(1, len(answered)))
     for name, mask in answered.items():
         chance, group = 1 / k[mask], None if groups is None else groups[mask]
         gain, n = credits[name][mask] - chance, len(chance)
         value = float(gain.mean())
-        error = float(np.linalg.norm(group_sums(gain - value, group))) / n
+        error, df = float(np.linalg.norm(gain - value)) / n, math.inf
+        if group is not None:
+            variance, df = clustered_variance(gain - value, group)
+            error = math.sqrt(variance) / n
         if error < ROUNDING:
             # Credits that are all alike, such as all right, show no spread, so they get that of picks by chance.
             error = float(np.linalg.norm(group_sums(np.sqrt(chance * (1 - chance)), group))) / n
-        p, ci = NORMAL.cdf(-value / error), (value - z * error, value + z * error)
+        p, z = float(stdtr(df, -value / error)), float(stdtrit(df, 0.975))
+        ci = value - z * error, value + z * error
         power = NORMAL.cdf(TO_SEE / error - level)
         gains_of[name] = Gain(
             value=value, n=n, ci=ci, chance=float(chance.mean()), p=p, p_holm=p, power=power

@@ -96,9 +96,9 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
 def design_effect(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
     """Return how many dependent items are worth one independent item to a mean, at least 1. None below 30 groups.
 
-    This is the design effect, times (t(G - 1) / t(n - 1))^2 for G groups (Korn and Graubard 1998). The variance of the mean
-    is linearized over group totals. If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis - 1) (Box
-    and Andersen 1955). If credits do not vary, groups count as items.
+    This is the design effect, times (t(df) / t(n - 1))^2 (Korn and Graubard 1998), by the `clustered_variance` of the sum.
+    If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis - 1) for G groups (Box and Andersen 1955).
+    If credits do not vary, groups count as items.
     """
     n = len(credit)
     n_groups = clusters(n, groups)
@@ -113,13 +113,36 @@ def design_effect(credit: Floats, groups: Ints | None = None, level: float = 0.9
     square = float(sums @ sums)
     if not square:
         return 1.0
-    variance = square * n_groups / (n_groups - 1)
     from scipy.special import stdtrit  # loaded only when needed
 
+    variance, own_df = clustered_variance(centred, groups)
     tail, kurtosis = 0.5 + level / 2, n_groups * float((sums**4).sum()) / square**2
-    df = max(1.0, min(n_groups - 1.0, 2 * n_groups / max(kurtosis - 1, ROUNDING)))
+    df = max(1.0, min(own_df, 2 * n_groups / max(kurtosis - 1, ROUNDING)))
     t_ratio = float(stdtrit(df, tail) / stdtrit(n - 1, tail)) ** 2
     return max(1.0, variance / float(centred @ centred) * t_ratio)
+
+
+def clustered_variance(deviations: Floats, groups: Ints) -> tuple[float, float]:
+    """Return the variance of a sum of deviations from a mean (n,), and its degrees of freedom. Items of a group (n,) depend
+    on each other.
+
+    A group with a share h of the items draws the mean to itself, so that the square of its sum is divided by 1 - h (CR2;
+    Bell and McCaffrey 2002). The degrees of freedom are Satterthwaite's, for the correlation within groups that these items
+    show. They are G - 1 for G equal groups, and fall to 1 if a large group decides alone.
+    """
+    sums, size = group_sums(deviations, groups), group_sums(np.ones(len(deviations)), groups)
+    share, square = size / len(deviations), float(deviations @ deviations)
+    pairs = float((size * (size - 1)).sum()) * square / len(deviations)
+    correlation = min(1.0, max(0.0, (float(sums @ sums) - square) / pairs)) if pairs else 0.0
+    variance, weight = size * (1 + (size - 1) * correlation), 1 / np.maximum(1 - share, ROUNDING)
+    # Traces of Q and of its square, Q = diag(weight) (I - share 1') diag(variance) (I - share 1')'.
+    total, hh, hv = variance.sum(), weight @ share**2, weight @ (share * variance)
+    own = share**2 * total - 2 * share * variance
+    trace = float(weight @ (variance + own))
+    of_square = 2 * (hh * (weight @ variance**2) + hv**2) + total**2 * hh**2 - 4 * total * hh * hv
+    of_square += weight**2 @ (variance * (variance + 2 * own))
+    df = trace**2 / float(of_square) if of_square > 0 else 1.0
+    return float(weight @ sums**2), min(max(1.0, df), max(1.0, len(size) - 1.0))
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:

@@ -9,7 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from robustify.base.arrays import Floats, Ints, by_rows
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, NORMAL, Interval, clusters, group_sums, wilson
+from robustify.judging.stats.intervals import (
+    FEWEST_CLUSTERS,
+    NORMAL,
+    Interval,
+    clustered_variance,
+    clusters,
+    group_sums,
+    wilson,
+)
 
 LEVEL = 0.05
 """Default significance level."""
@@ -107,7 +115,7 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
     """Return the mean difference of two credits in [0, 1] over the items that have both. NaN marks unanswered items.
 
     The interval is Wald's with one item added on each side (Bonett and Price 2012). With `groups` (n,), the standard error
-    is clustered (Miller 2024, arXiv 2411.00640), and Student's t with groups - 1 degrees of freedom replaces the normal.
+    is clustered (Miller 2024, arXiv 2411.00640), and Student's t replaces the normal (`clustered_variance`).
     """
     is_paired = ~np.isnan(credit) & ~np.isnan(other)
     d = credit[is_paired] - other[is_paired]
@@ -123,12 +131,11 @@ def paired_difference(credit: Floats, other: Floats, groups: Ints | None = None)
         error = math.sqrt((float(d @ d) + 2) / wide_n - mean**2) / math.sqrt(wide_n)
         z = _Z
     else:
-        sums = group_sums(d, units) - mean * group_sums(np.ones(n), units)
-        spread = float(sums @ sums) + (1 - mean) ** 2 + (1 + mean) ** 2
-        error = math.sqrt(spread * (n_units + 2) / (n_units + 1)) / wide_n
         from scipy.special import stdtrit
 
-        z = float(stdtrit(n_units - 1, 0.975))
+        spread, df = clustered_variance(d - mean, units)
+        error = math.sqrt(spread + (1 - mean) ** 2 + (1 + mean) ** 2) / wide_n
+        z = float(stdtrit(df, 0.975))
     return Difference(value, n, (max(-1.0, mean - z * error), min(1.0, mean + z * error)), error)
 
 

@@ -26,7 +26,8 @@ def test_gains_count_groups_and_leave_out_unanswered_items() -> None:
     error = np.sqrt(won.var() / 400)
     assert a.ci == pytest.approx((a.value - 1.96 * error, a.value + 1.96 * error), abs=1e-4)
     copies = gains({"a": np.tile(won, 2)}, np.full(800, 4), groups=np.tile(np.arange(400), 2))["a"]
-    assert copies.ci == pytest.approx(a.ci)
+    # Student's t with 399 degrees of freedom is as much wider than the normal.
+    assert copies.ci == pytest.approx(a.ci, abs=3e-4)
     assert a.power is not None
     many = gains({"a": np.tile(won, 25)}, np.full(10_000, 4))["a"].power
     assert many is not None
