@@ -112,17 +112,20 @@ def report_tree(s: Summary, manifest: Mapping[str, Any] = MappingProxyType({})) 
 def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
     if s.benchmark.groups:
         yield None, finding("groups", s.benchmark)
-    if not s.screen and (sentence := finding("key_spread", s.benchmark.key_spread)):
-        yield None, sentence
+    if not s.screen and (spread := finding("key_spread", s.benchmark.key_spread)):
+        yield None, spread
     if s.screen and not g.trial:
         yield g.audit, finding("kept", s, g=g)
+    elif not g.trial and g.reader and s.reasons:
+        # The verdict is on the reader, and says nothing of the state.
+        yield s.state, f"{sentence(s.reasons[0])}."
     failed = [
         guardrail_line(check)
         for check in s.guardrails
         if check.state == "failed" and check.name != AUDIT and not g.trial
     ]
-    for sentence in failed[:MOST_FAILED]:
-        yield "failed", textwrap.shorten(sentence, LONGEST, placeholder=" ...")
+    for line in failed[:MOST_FAILED]:
+        yield "failed", textwrap.shorten(line, LONGEST, placeholder=" ...")
     if len(failed) > MOST_FAILED:
         yield "failed", counted(len(failed) - MOST_FAILED, "more guardrail")
 

@@ -27,7 +27,7 @@ from robustify.report.compare import compared, comparison_html, comparison_table
 from robustify.report.dashboard import dashboard_html
 from robustify.report.format import percent
 from robustify.report.free_page import free_html, grade_lines
-from robustify.report.opening import closing
+from robustify.report.opening import closing, opening
 from robustify.report.verdict import grounds, headline
 from robustify.restricted.disclosure import released as releasing
 from robustify.restricted.disclosure.released import rounded
@@ -133,6 +133,24 @@ def test_a_run_judged_by_other_limits_exits_by_its_state(robustify, run: Run, tm
     assert done.code == state_code(again.state)
     assert (again.folder / "lm_eval_tasks").exists() == (again.state != "failed")
     assert robustify(*command, tmp_path / "more", "--strict").code == state_code(again.state, strict=True)
+
+
+def test_a_run_without_a_screen_begins_with_its_state_too(robustify, tmp_path: Path) -> None:
+    """By a rule for votes, a run without voters flagged nothing, and its first lines did not say why."""
+    items = [
+        {
+            "stem": f"Box {n}?",
+            "choices": [f"{n * 7 % 60} tins", f"{n} jars, {'and so ' * 5}on"][:: 1 - n % 2 * 2],
+            "key": 1 - n % 2,
+        }
+        for n in range(60)
+    ]
+    (tmp_path / "boxes.json").write_text(json.dumps(items))
+    made = tmp_path / "run"
+    robustify("boxes.json", "--public", "--no-encoder", "--criterion", "unanimous", "-o", made)
+    summary = open_run(made, GUARD).summary
+    assert (summary.screen, summary.state) == (None, "not evaluated")
+    assert [state for state, _ in opening(summary).checks if state] == [summary.state]
 
 
 @pytest.mark.parametrize("state", TONES)

@@ -137,17 +137,27 @@ def _files_in(log: LogPath) -> list[Path]:
     return sorted(path for path in log.path.rglob("*") if path.is_file()) if log.path.is_dir() else []
 
 
+def file_names(paths: Sequence[Path]) -> list[str]:
+    """Return a different name for each file: its own, with its folder if others have this name, or with its number."""
+    own = [path.name for path in paths]
+    inside = [f"{path.absolute().parent.name}/{path.name}" for path in paths]
+    n_own, n_inside = Counter(own), Counter(inside)
+    return [
+        name if n_own[name] == 1 else long if n_inside[long] == 1 else f"{number}/{name}"
+        for number, (name, long) in enumerate(zip(own, inside, strict=True), start=1)
+    ]
+
+
 def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
     """Read several logs. Options in a log argument take precedence over `options`. Raise `UsageError` if a log is listed
     twice, missing, or a folder, or an option contradicts it, and `DataError` if a file is not a log or has unreadable rows,
     all of which are listed, unless they are skipped. Of the logs in a folder, those that cannot be read are only notes."""
-    paths, names = Counter(log.path.resolve() for log in logs), Counter(log.path.name for log in logs)
+    paths, names = Counter(log.path.resolve() for log in logs), file_names([log.path for log in logs])
     before, read, unread = ShownBefore(), list[Log](), list[DataError]()
-    for number, log in enumerate(logs, start=1):
+    for log, file in zip(logs, names, strict=True):
         if paths[log.path.resolve()] > 1:
             raise UsageError(f"{log.path} is listed twice. List each log only once.", code="repeated-log")
         own = replace(options, model=log.model or options.model, view=log.view or options.view)
-        file = log.path.name if names[log.path.name] == 1 else f"{number}/{log.path.name}"
         try:
             read.append(replace(read_log(log.path, own, before), file=file))
         except DataError as error:

@@ -24,6 +24,7 @@ from robustify.reading.logs import (
     Gathered,
     LogOptions,
     LogPath,
+    file_names,
     gather,
     is_log,
     latest,
@@ -469,13 +470,16 @@ def test_one_model_does_not_vote_under_two_names(tmp_path: Path, items: list[Ite
 
 
 def test_provenance_is_kept_for_every_model(tmp_path: Path, items: list[Item]) -> None:
-    run = run_of_logs(dated(tmp_path, items, "/home/me/"), tmp_path / "out", GUARD)
+    given_ = dated(tmp_path, items, "/home/me/")
+    run = run_of_logs(given_, tmp_path / "out", GUARD)
     assert {name: told["dtype"] for name, told in run.manifest["models"].items()} == {
         "one": "float32", "two": "float32",
     }  # fmt: skip
     assert [log["file"] for log in run.manifest["import"]["logs"]] == [
-        f"1/samples_boxes_{DATE}.jsonl", f"2/samples_boxes_{DATE}.jsonl",
-    ]  # fmt: skip
+        f"{log.path.parent.name}/samples_boxes_{DATE}.jsonl" for log in given_
+    ]
+    paths = [Path(name) for name in ("a/x/s", "b/x/s", "c/s", "t")]
+    assert file_names(paths) == ["1/s", "2/s", "c/s", "t"]
     assert b"/home/me" not in (run.folder / "run.json").read_bytes()
 
 
@@ -507,7 +511,7 @@ def test_a_folder_gives_its_logs_and_not_what_stands_beside_them(tmp_path: Path,
     done = invoked("import", tmp_path / "logs", "-o", tmp_path / "out")
     assert done.return_value in (0, 7)
     assert [one["file"] for one in open_run(tmp_path / "out", GUARD).manifest["import"]["logs"]] == [
-        f"{at}/{path.name}" for at, path in enumerate(logs, start=1)
+        f"{path.parent.name}/{path.name}" for path in logs
     ]
     (logs[0].parent / "samples_zother.jsonl").write_text('{"a": 1, "b": 2}\n')
     again = invoked("import", tmp_path / "logs", "-o", tmp_path / "again", "-q")
