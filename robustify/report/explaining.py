@@ -37,15 +37,16 @@ def evidence_rows(
     evidence: ItemEvidence, verdicts: Iterable[Verdict], items: Sequence[Item]
 ) -> Iterator[Row]:
     """Yield one row of `evidence.jsonl` per item, in the order of the run. The fields are described in docs/files.md."""
-    adds, features = _rounded(evidence.carried), {name: _rounded(x) for name, x in evidence.features.items()}
     ranking, votes, table = evidence.ranking, evidence.votes, evidence.table
+    # The words come first, because finding them takes as much memory as all that follows.
+    words = KeyWords(items, ranking.group) if "words" in evidence.cues else None
+    adds, features = _rounded(evidence.carried), {name: _rounded(x) for name, x in evidence.features.items()}
     shares = {
         name: _rounded(getattr(table, name)) for name in ("p_pick", "chance", "posterior", "p_shortcut")
     }
     p_key = _rounded(table.p_key)
     likeness = {kind: _rounded(like) for kind, like in evidence.likeness.items()}
     inferred = _rounded(evidence.inferred) if likeness else []
-    words = KeyWords(items, ranking.group) if "words" in evidence.cues else None
     picks, named, voted = table.pick.tolist(), evidence.reported.tolist(), votes.pick.tolist()
     group, sizes = ranking.group.tolist(), np.bincount(ranking.group).tolist()
     for i, (verdict, pick, item) in enumerate(zip(verdicts, picks, items, strict=True)):
