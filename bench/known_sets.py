@@ -1,7 +1,7 @@
-"""Measure how often copies of accepted sets are recognised, and other sets are not: writes results/bench/known_sets.json.
+"""Measure how often copies of accepted sets are recognized, and other sets are not: writes results/bench/known_sets.json.
 
 `python -m bench.known_sets FOLDER...` accepts each set in these folders in turn. `recall` edits its items of `WORDS` words
-or more and asks whether a copy of 20 or 60 of them is recognised. `false_alarms` tests all other sets. The output has names
+or more and asks whether a copy of 20 or 60 of them is recognized. `false_alarms` tests all other sets. The output has names
 of files and numbers, and no item.
 """
 
@@ -68,7 +68,7 @@ def sets(folders: tuple[Path, ...]) -> dict[str, tuple[Item, ...]]:
 
 
 def recall(folders: tuple[Path, ...]) -> Tree:
-    """Return the share of items, and of copies by size, that are recognised, by kind and number of changed words."""
+    """Return the share of items, and of copies by size, that are recognized, by kind and number of changed words."""
     rng, rows = random.Random(2026), []
     long = {name: [i for i in items if len(i.stem.split()) >= WORDS] for name, items in sets(folders).items()}
     for (kind, edit), n in product(CHOICES.items(), CHANGED):

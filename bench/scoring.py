@@ -1,7 +1,7 @@
 """Compare our scoring with lm-eval's on the same work in one run: writes results/bench/scoring.json.
 
 Runs alternate (A B A B): lm-eval's `hf` at its best batch size of 8, 16 and 32, then our engine without a score cache. Both
-use the same float32 weights in memory and include tokenisation. Ratios compare neighbouring runs, so that a change in
+use the same float32 weights in memory and include tokenization. Ratios compare neighbouring runs, so that a change in
 machine speed affects both sides. `warm` times a run of 1,000 items and its repeats, each in a separate process.
 
 `python -m bench.scoring [CASE...]` measures only these cases and keeps the others in the file. The `size_*` cases are

@@ -36,7 +36,7 @@ _ESCAPE = re.compile(
 )
 _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
 _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|.\x08")
-"""Code for a terminal, such as a colour or the rest of a line, or a character that is struck over (manual pages)."""
+"""Code for a terminal, such as a color or the rest of a line, or a character that is struck over (manual pages)."""
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|\"-]*(\w+)")
 _TAG = re.compile(
     r"<!--[^\w\n]{0,40}-->|</?([A-Za-z][A-Za-z0-9]*)"

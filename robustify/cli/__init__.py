@@ -126,7 +126,7 @@ def cli(context: click.Context) -> None:
     A config is a YAML file, or the name of a config that comes with the package. `robustify CONFIG` is short
     for `robustify run CONFIG`.
 
-    Exit codes: 0 success, 1 bug in robustify, 2 usage or config, 3 data, 4 authorisation, 5 model, 6 resource,
+    Exit codes: 0 success, 1 bug in robustify, 2 usage or config, 3 data, 4 authorization, 5 model, 6 resource,
     7 failed audit or guardrail (the results are on disk), 130 and 143 interrupted.
     """
     if context.invoked_subcommand is None:

@@ -221,7 +221,7 @@ def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
             )
             say(f"{counted(n, 'item')} of this run: white space at the ends of options {done}.")
         if options.get("licence") == "":
-            say("The card states no licence. To set one, use --licence ID.")
+            say("The card states no license. To set one, use --licence ID.")
         return print_lines(*lines)
 
     def or_blind(run: str, out: Path, blind: bool, source_options: dict[str, Any], **options: Any) -> int:

@@ -18,7 +18,7 @@ def models() -> None:
 @models.command("list")
 @cache_dir
 def list_(cache: Path) -> int:
-    """List the embedded models with their state and licence."""
+    """List the embedded models with their state and license."""
     from robustify.models.folder import model_info
     from robustify.models.names import ENCODER, KNOWN
 
@@ -56,7 +56,7 @@ def pull_models(names: tuple[str, ...], cache: Path) -> int:
 @click.argument("name")
 @cache_dir
 def show_model(name: str, cache: Path) -> int:
-    """Show the source, licence, and file digests of a model."""
+    """Show the source, license, and file digests of a model."""
     from robustify.models.folder import model_info
 
     facts = model_info(name, cache)

@@ -216,7 +216,7 @@ def _manifest(adapter: "Adapter") -> str:
 def split() -> None:
     """Publish and open hashed splits.
 
-    Only a person who has the set, its licence, and the key ($ROBUSTIFY_KEY_FILE) can find the items of a split.
+    Only a person who has the set, its license, and the key ($ROBUSTIFY_KEY_FILE) can find the items of a split.
     """
 
 

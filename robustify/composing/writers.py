@@ -255,7 +255,7 @@ def parse_options(reply: str, n: int, finish_reason: str | None = None) -> Readi
 
 
 def _labelled(text: str) -> list[tuple[str, ...]]:
-    """Return the texts of a reply's labelled lines, such as `A) ...` or `Option 1: ...`, if it has any."""
+    """Return the texts of a reply's labeled lines, such as `A) ...` or `Option 1: ...`, if it has any."""
     lines = [line.replace("*", "") for line in text.split("\n") if line.strip()]
     listed = split_labels(lines) or split_labels(lines[1:])
     if listed is None and (cut := cut_at_labels(text)) is not None:
@@ -264,7 +264,7 @@ def _labelled(text: str) -> list[tuple[str, ...]]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """Return the options in a structure: the texts of a list, of the list in an object, or of labelled members."""
+    """Return the options in a structure: the texts of a list, of the list in an object, or of labeled members."""
     match value:
         case Pairs():
             inner = [texts for _, member in value if isinstance(member, list) and (texts := _texts(member))]

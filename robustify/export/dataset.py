@@ -35,7 +35,7 @@ SAYS = {
     "dataset",
     writing.KEPT,
     writing.TRIM,
-    ("--licence ID", "State this licence of the items, e.g. cc-by-4.0.", {"default": ""}),
+    ("--licence ID", "State this license of the items, e.g. cc-by-4.0.", {"default": ""}),
 )
 def export_dataset(
     run: Run, folder: Path, kept: bool = False, licence: str = "", trim: bool = False

@@ -139,7 +139,7 @@ def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Headin
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
     """Yield a temporary subfolder whose files move up when all of them are on disk. Refuse a folder with other files than
-    these, whose cards may only differ in the licence."""
+    these, whose cards may only differ in the license."""
     new = not folder.exists()
     with writable(folder, OTHER_FOLDER):
         older = list(folder.iterdir()) if folder.is_dir() else [] if new else [folder]
@@ -164,7 +164,7 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def _writes_again(older: Path, newer: Path) -> bool:
-    """Return whether a file of an earlier export is the same, or is a card that differs only in its licence."""
+    """Return whether a file of an earlier export is the same, or is a card that differs only in its license."""
     if not (older.is_file() and newer.is_file()):
         return False
     if older.name != "README.md":

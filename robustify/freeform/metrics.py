@@ -22,9 +22,9 @@ from robustify.judging.stats.tests import paired_difference, sign_flip
 from robustify.pipeline.free_settings import NUGGET_SCORES
 
 UNCALIBRATED = "uncalibrated"
-"""Word that a report prints beside a judge's number if too few people have labelled its answers."""
+"""Word that a report prints beside a judge's number if too few people have labeled its answers."""
 FEWEST_LABELS, LEAST_KAPPA = 30, 0.6
-"""Requirements for a calibrated judge: number of labelled answers, and lower bound of kappa. Agreement up to 0.6 is
+"""Requirements for a calibrated judge: number of labeled answers, and lower bound of kappa. Agreement up to 0.6 is
 moderate at best (Landis and Koch 1977)."""
 BINARY = ("incorrect", "correct")
 _WORDS = {
@@ -32,7 +32,7 @@ _WORDS = {
     **dict.fromkeys(("incorrect", "0", "not_attempted"), "incorrect"),
 }
 Unit = tuple[str, str, str]
-"""A labelled unit: item, model and nugget. The nugget is "" for a verdict."""
+"""A labeled unit: item, model and nugget. The nugget is "" for a verdict."""
 
 
 class HumanLabel(BaseModel, frozen=True):

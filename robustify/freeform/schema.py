@@ -99,7 +99,7 @@ class Attempt(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgeTrace(HoldsText):
-    """Record of a judgement: model, template, calls, and agreement of the votes."""
+    """Record of a judgment: model, template, calls, and agreement of the votes."""
 
     model: str
     template_id: str

@@ -58,7 +58,7 @@ class Index:
     """Index of registered sets: the name and first item of each, 64 bits per word, and shingles as pairs (tag, item).
 
     `wholes` has five numbers per complete text: the tag of its first three words, its number of words, its item, and 128
-    bits of an HMAC. `blind` items are too short or too ordinary to be recognised.
+    bits of an HMAC. `blind` items are too short or too ordinary to be recognized.
     """
 
     sets: tuple[tuple[str, int], ...]

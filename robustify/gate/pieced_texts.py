@@ -34,7 +34,7 @@ _SPACED = re.compile(r"[^\n]([ ,;|/._-])(?:[^\n]\1){23,}[^\n]?")
 _BARS = re.compile(r"[|\[\]{}]")
 """Marks between pieces in a line."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+\*?(?:\{[\w!.,:#% -]*\}(?=\{))?|[{}]")
-"""Command of LaTeX, with its first of several arguments, such as a colour."""
+"""Command of LaTeX, with its first of several arguments, such as a color."""
 _SHORT_COMMAND = re.compile(r"\\[a-zA-Z]+ ")
 """Command of LaTeX without arguments, and the blank that ends it."""
 _ELEMENT = re.compile(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>\n]{0,400})?>([^<>\n]{1,40})</\1>")

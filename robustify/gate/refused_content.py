@@ -131,7 +131,7 @@ _REPEATED = re.compile(r"(.)\1{3,}")
 _HARMLESS = re.compile(
     r"\\(?:[nrt]|u[0-9a-fA-F]{4})|%[0-9a-fA-F]{2}|#(?:[0-9a-fA-F]{3}){1,2}\b|&#x?[0-9a-fA-F]{1,6};"
 )
-"""Colours, and escapes, whose readings are scanned separately."""
+"""Colors, and escapes, whose readings are scanned separately."""
 _END = r"(?:\r?\n|(?:\\r)?\\n)"
 """End of a line, possibly in a string of JSON."""
 _SIGNATURE = re.compile(
@@ -182,7 +182,7 @@ def unreadable_pieces(text: str) -> list[str]:
 
 
 def _without_harmless(text: str) -> str:
-    """Return a text without signatures, plain images, colours, addresses, keyed IDs and escapes."""
+    """Return a text without signatures, plain images, colors, addresses, keyed IDs and escapes."""
     if "-----BEGIN" in text:
         text = _SIGNATURE.sub(_without_signature, text)
     if "iVBORw0KGgo" in text:

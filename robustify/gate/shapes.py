@@ -1,6 +1,6 @@
 """Detection of text that looks like benchmark items: a stem, its options, and possibly a key.
 
-Parts are recognised by names (JSON, YAML, XML, LaTeX, programs), marks (`A) B) C)`), quotes, or columns. Only table rows
+Parts are recognized by names (JSON, YAML, XML, LaTeX, programs), marks (`A) B) C)`), quotes, or columns. Only table rows
 are parsed, so that malformed text is searched too.
 """
 
@@ -144,7 +144,7 @@ def _offers(text: str) -> bool:
     return text.lstrip()[:1] in ("-", "*", "1") and len(_DASHED.findall(text[:600])) >= 2
 
 
-# Options with marks. Licence clauses and numbered steps have marks too, but neither a question nor short options.
+# Options with marks. License clauses and numbered steps have marks too, but neither a question nor short options.
 
 _MARK = re.compile(
     r"[A-Ja-j1-9][).:\]](?:(?<![\w.-]..)(?<!\w\(..)(?=[*_)\]>]{0,3}(?:[\s<]|$))|(?<=[\n\x0b][A-J].)(?=\w))"

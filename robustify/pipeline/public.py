@@ -56,7 +56,7 @@ class PublicPolicy:
         return nullcontext()
 
     def read(self) -> Loaded:
-        """Load the items of the config's files. Raises `AuthorisationError` if they are recognised as sensitive."""
+        """Load the items of the config's files. Raises `AuthorisationError` if they are recognized as sensitive."""
         about = self.config
         return load_many(about.data, self.guard, adapter=about.adapter, names=[about.name])
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Guard(Protocol):
-    """Recognises restricted sets by their names, files, and items. Each method raises `AuthorisationError` for them."""
+    """Recognizes restricted sets by their names, files, and items. Each method raises `AuthorisationError` for them."""
 
     def require_unrestricted(self, name: str, words: Iterable[str], files: Iterable[Path]) -> None:
         """Accept a harness's set before it is fetched, by the words of its name and the files of its task."""

@@ -111,7 +111,7 @@ def readable(response: str, *, exact: bool = False) -> tuple[str, ErrorType | No
     text = split.text
     if any(sum(map(text.count, marks)) > MANY for marks in ("[]{}", "\n\r", "<>", "\"'", "|")):
         return "", "unsafe_input"
-    # NFKC can turn one character into eighteen, so long replies are not normalised.
+    # NFKC can turn one character into eighteen, so long replies are not normalized.
     if len(text) <= LONG and not exact:
         text = compatible(text)
     text = _FENCE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

@@ -180,7 +180,7 @@ _MOST_WORDS, _LONGEST_WORD = 3, 40
 
 
 def cue_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse] = ()) -> str:
-    """Describe, without a full stop, how a cue shows in an item's options. `uses` are words that favour the picked one."""
+    """Describe, without a full stop, how a cue shows in an item's options. `uses` are words that favor the picked one."""
     return _fix_and_sentence(code, item, pick, uses)[1]
 
 

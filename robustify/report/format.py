@@ -142,7 +142,7 @@ FILTERS = {
         plain, points, rated, spaced,
     )
 }  # fmt: skip
-"""Filters of all templates and of the message catalogue."""
+"""Filters of all templates and of the message catalog."""
 
 
 Scale = Literal["rate", "points", "count", "number"]

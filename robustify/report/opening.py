@@ -25,7 +25,7 @@ POOL = "--pool CANDIDATES"
 Sources = Sequence[Mapping[str, Any]]
 WIDTH, LONGEST, MOST_FAILED, MOST_QUOTED = 79, 150, 3, 4
 Paint = Callable[[Tone, str], str]
-"""Function that colours the line of the verdict by its tone."""
+"""Function that colors the line of the verdict by its tone."""
 
 
 def options_worth(read: Quantity | None) -> Quantity | None:

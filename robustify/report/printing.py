@@ -176,12 +176,12 @@ def label(measure: str) -> str:
 
 
 def cue_words(which: str) -> dict[str, str]:
-    """Map the code of each cue to one field of its catalogue entry, such as `label`, if the entry has this field."""
+    """Map the code of each cue to one field of its catalog entry, such as `label`, if the entry has this field."""
     return {code: words[which] for code, words in catalogue()["cues"].items() if which in words}
 
 
 def filled(text: str, words: Mapping[str, Any]) -> str:
-    """Render a text from the catalogue with these values."""
+    """Render a text from the catalog with these values."""
     return plain(" ".join(_template(text).render(words).split()) or " ", LONGEST).removeprefix("(blank)")
 
 

@@ -1,7 +1,7 @@
 """Permission to read a restricted set. It needs accepted terms, pinned data, a key, and a private folder, in this order.
 
 They prove acceptance and possession, not identity, so the file system controls access. Items are parsed only when terms are
-accepted, so that a copy of the set is recognised from then on. Hosts are checked before any model is looked up, because
+accepted, so that a copy of the set is recognized from then on. Hosts are checked before any model is looked up, because
 that already contacts its server.
 """
 

@@ -83,7 +83,7 @@ class _Attestation(_Part):
 
 
 class Manifest(_Part):
-    """Manifest of an adapter (`manifest.yaml`). `names` are other names of the set, by which its files are recognised.
+    """Manifest of an adapter (`manifest.yaml`). `names` are other names of the set, by which its files are recognized.
     `columns` together identify a file of the set, and are empty if other sets have them too. `topics` are names (of topics,
     models, or the run) that may be published although items contain words of them."""
 

@@ -1,7 +1,7 @@
 """Marks of items (64 bits of a keyed hash of folded words), by which copies of a restricted set are recognized.
 
 Case, spaces, punctuation, labels, and the order of rows and choices do not matter. Whole marks are of a stem, choices, or
-both. Marks of parts recognise edited copies: all choices but one, a long text alone, runs of telling words, and the ID.
+both. Marks of parts recognize edited copies: all choices but one, a long text alone, runs of telling words, and the ID.
 Because the key lies beside the marks, a mark of few words could be guessed with a word list, so a part has at least `LONG`
 characters, and runs of a registered text do not overlap, or they could be joined word by word. Marks that a set repeats
 are left out.
@@ -192,7 +192,7 @@ def _whole_marks(item: _Words, key: bytes) -> Iterator[bytes]:
 
 
 def _choice_marks(item: _Words, key: bytes) -> Iterator[bytes]:
-    """Yield the marks of all choices, and of all choices but one, which also recognise items with an additional choice."""
+    """Yield the marks of all choices, and of all choices but one, which also recognize items with an additional choice."""
     texts = sorted(map(b"".join, item.choices))
     for choices in (texts, *(texts[:i] + texts[i + 1 :] for i in range(len(texts)))):
         if sum(map(len, choices)) >= LONG:

@@ -54,7 +54,7 @@ def open_for(split: Split, adapter: str) -> Access:
 
 
 def write_copy(path: Path, chosen: Iterable[Item]) -> None:
-    """Write items as labelled JSON lines into a new file of mode 0600. Raise `AuthorisationError` if its folder is not
+    """Write items as labeled JSON lines into a new file of mode 0600. Raise `AuthorisationError` if its folder is not
     private, `UsageError` if it exists already, and `ResourceError` if it cannot be written."""
     require_private(path.absolute().parent, [path.name])
     rows = ({"sensitivity": "restricted", **item_row(item)} for item in chosen)
@@ -85,7 +85,7 @@ def local_items(
     current folder.
 
     `cloze` names a profile that excludes items which cannot be asked without their choices, and `passages` excludes items
-    without a passage. Raise `AuthorisationError` if the licence, data or key is missing, or lm-eval would save text, and
+    without a passage. Raise `AuthorisationError` if the license, data or key is missing, or lm-eval would save text, and
     `DataError` if the splits belong to several sets, or IDs match no local item.
     """
     from datasets import Dataset

@@ -1,6 +1,6 @@
-"""Recognition of sensitive sets that are labelled public, by a digest, a canary, items, a name, or the lexicon.
+"""Recognition of sensitive sets that are labeled public, by a digest, a canary, items, a name, or the lexicon.
 
-An attestation in a manifest, bound to the digest of the content, lifts signs that need judgement. No option does. Messages
+An attestation in a manifest, bound to the digest of the content, lifts signs that need judgment. No option does. Messages
 contain counts and names of sets, but no content.
 """
 

@@ -37,7 +37,7 @@ class Pin:
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     """Acceptance of one version of the terms under one version of the manifest. `folder` is that of the adapter, so that
-    its set is recognised even if no variable names this folder. `files` pins each file of the data by its path. `items` and
+    its set is recognized even if no variable names this folder. `files` pins each file of the data by its path. `items` and
     `parts` have the marks of a restricted set in Base64. Acceptances of earlier versions have no parts."""
 
     id: str

@@ -97,7 +97,7 @@ _NOT = re.compile(r"([^()]{1,200}?)(?:,|\s\()\s?not\s([^()]{1,200}?)\)?[\s.]*")
 
 
 def plain_text(text: str) -> str:
-    """Normalise a text to NFKC with single spaces and `^2` for superscripts, because NFKC turns "10²" into "102"."""
+    """Normalize a text to NFKC with single spaces and `^2` for superscripts, because NFKC turns "10²" into "102"."""
     if not text.isascii():
         text = _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), _FRACTION.sub(" ", text))
         text = compatible(text).translate(_MINUS)

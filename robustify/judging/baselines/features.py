@@ -43,7 +43,7 @@ def matrix(items: Sequence[Item]) -> Floats:
 
     Each feature appears twice, and both versions only compare the choices of one item. The first is standardised within
     the item (mean 0, deviation 1, or 0 if all choices are equal), which shows the order of the choices. The second is
-    centred within the item and divided by the deviation over all items, which shows the size of a difference. Only the
+    centered within the item and divided by the deviation over all items, which shows the size of a difference. Only the
     second separates a key that is longest by six words from one that is longest by one.
     """
     raw, k = amounts(items), np.array([item.k for item in items], dtype=np.int64)

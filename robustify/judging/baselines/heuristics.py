@@ -1,6 +1,6 @@
 """Heuristics that answer without a model, such as the longest answer, the first position, or the odd one out.
 
-Ties share the credit, so that no position is favoured. Heuristics produce the same answer rows as models.
+Ties share the credit, so that no position is favored. Heuristics produce the same answer rows as models.
 """
 
 import math

@@ -125,7 +125,7 @@ def _is_wrong(example: Example) -> bool:
 
 
 def _listed(example: Example) -> ListedOptions | None:
-    """Return the labelled options that an example lists before its answer."""
+    """Return the labeled options that an example lists before its answer."""
     *_, answer = [None, *_ANSWER.finditer(example.text)]
     listed = cut_at_labels(example.text[: answer.start()] if answer else example.text)
     return without_tail(listed) if listed else None

@@ -28,7 +28,7 @@ from robustify.reading.printed import literal
 _DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
 _BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
 NUMBERED = "numbered label"
-"""Name of the key form in which choices are labelled with numbers."""
+"""Name of the key form in which choices are labeled with numbers."""
 FORMS = {"index": "number from 0", "number": "number from 1"}
 """Names of the key forms that count choices."""
 _FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")

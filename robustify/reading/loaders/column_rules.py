@@ -200,7 +200,7 @@ RULES: tuple[PartRule[Schema], ...] = (
         _options_by_name(Schema.usual),
         True,
     ),
-    PartRule("choices", "series", "columns are labelled A, B, C or 1, 2, 3", Schema.series, True),
+    PartRule("choices", "series", "columns are labeled A, B, C or 1, 2, 3", Schema.series, True),
     PartRule(
         "choices",
         RIGHT_AND_WRONG,

@@ -195,7 +195,7 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
 
 
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
-    """Return the field whose text contains labelled options in at least a fifth of the rows, or "" if there is none or its
+    """Return the field whose text contains labeled options in at least a fifth of the rows, or "" if there is none or its
     name may be item text."""
     listed = usual_names(columns.names, NAMES["choices"])
     apart = any(form_of(columns.example.get(name)) for name in listed) or not names_are_safe(
@@ -209,7 +209,7 @@ def _block_field(table: rows.SourceTable, columns: Columns) -> str:
 
 
 def _has_options(cells: rows.Cells, name: str) -> bool:
-    """Return whether a text ends with labelled options."""
+    """Return whether a text ends with labeled options."""
     with suppress(DataError):
         cut = cut_at_labels(rows.stem_text(cells, name))
         return cut is not None and bool(cut.before.strip())

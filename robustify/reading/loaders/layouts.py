@@ -124,7 +124,7 @@ _COUNTING = {
     answer_keys.FORMS[
         "number"
     ]: "mapped, or keys from 0 would contradict another column or the numbers of options",
-    answer_keys.NUMBERED: "the options are labelled with these numbers",
+    answer_keys.NUMBERED: "the options are labeled with these numbers",
     "label": "the labels of the options name them",
     "letter": "letters name the options in the order of the file",
     "text": "the key is the text of exactly one option",

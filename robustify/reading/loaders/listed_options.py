@@ -1,7 +1,7 @@
 """Items from rows that are read by a field map. The choices are a list, an object, several columns, or one text cell.
 
 A row may also mark the correct choice with `correct: true`, with scores, or with a separate column. A text cell is split
-at its labels, its line ends, or at `|` or `;`. Lines before and after labelled choices, and members of an object that are
+at its labels, its line ends, or at `|` or `;`. Lines before and after labeled choices, and members of an object that are
 no labels beside labels, are no choices. What stands around all stems or choices of a file is taken off (`bare_items`).
 """
 
@@ -34,7 +34,7 @@ _TAIL = re.compile(
     r"[\W_]*(?:[^\W\d_][^\n:：]{1,30}[:：].*|(?:choose|select|pick)\s.*|https?://\S+|\(.*\)\W*)",
     re.DOTALL | re.IGNORECASE,
 )
-"""Line below labelled choices, such as "Source: ..." or "(from a quiz book)"."""
+"""Line below labeled choices, such as "Source: ..." or "(from a quiz book)"."""
 _LIKE_LABEL = re.compile(r"\W{0,4}(?:[^\W\d_]{3,10}\s+)?\w{1,5}\s?[^\w\s]|\S\s")
 """Start of an option that may have a label. Only such options are looked at closely."""
 BY_LABEL = "labels"
@@ -239,7 +239,7 @@ def _is_labelled_list(value: object) -> bool:
 
 
 def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the labelled choices of a list and notes on unlabelled members, which are left out, or None without labels."""
+    """Return the labeled choices of a list and notes on unlabeled members, which are left out, or None without labels."""
     if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
         for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
             inner = texts[above : len(texts) - below]
@@ -318,7 +318,7 @@ IN_BRACKETS = FormRule(
 
 
 def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return labelled choices without the lines below the last one, if every other choice has one line."""
+    """Return labeled choices without the lines below the last one, if every other choice has one line."""
     for separator in ("\n", "|"):
         last, *below = [line for line in texts[-1].split(separator) if line.strip()] or [""]
         if below and not any(separator in text.strip() for text in texts[:-1]):

@@ -33,7 +33,7 @@ Asking = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class MatchedItem:
-    """Match of a row to an item: the item's position in the catalogue, the order shown, and the matching method."""
+    """Match of a row to an item: the item's position in the catalog, the order shown, and the matching method."""
 
     index: int
     order: Order

@@ -1,5 +1,5 @@
 """Labels in front of options, such as `A. red`, `(b) blue`, `أ) ...` or `① ...`. A label is a mark of a series (an
-alphabet, roman numbers, or counting) with its usual punctuation. Options are labelled only if all labels are the first
+alphabet, roman numbers, or counting) with its usual punctuation. Options are labeled only if all labels are the first
 marks of one series, in any order, so that a text which only begins like a label, such as `A.D. 1066` or `1.5 kg`, is
 kept."""
 
@@ -116,7 +116,7 @@ class Labelled(HoldsText):
 
 
 def split_labels(options: Sequence[str]) -> Labelled | None:
-    """Return the options and labels separately, or None unless all options are labelled and each has text beside its
+    """Return the options and labels separately, or None unless all options are labeled and each has text beside its
     label."""
     # Nearly always, the first option already has no label.
     if len(options) < 2 or not (_split_punctuated(options[0]) or _split_at_space(options[0])):
@@ -195,7 +195,7 @@ def _is_mark(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ListedOptions(HoldsText):
-    """Text that lists labelled options: the text before them, their labels, and their texts."""
+    """Text that lists labeled options: the text before them, their labels, and their texts."""
 
     before: str
     labels: tuple[str, ...]

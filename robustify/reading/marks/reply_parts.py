@@ -176,7 +176,7 @@ def _first_matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 
 def _unmarked_questions(reply: str, options: Sequence[str]) -> dict[int, bool]:
-    """Map the start of each possible question (a paragraph after the first line, before other labelled options, or which
+    """Map the start of each possible question (a paragraph after the first line, before other labeled options, or which
     asks and announces an answer) to whether it is certainly a question."""
     lines = reply.split("\n", _MOST_LINES)[:_MOST_LINES]
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]

@@ -182,7 +182,7 @@ def _size(credits: Floats, groups: Ints | None) -> float | None:
 
 
 class DifferencesPlot(NamedTuple):
-    """Labelled differences that have an interval, and the largest end of the axis."""
+    """Labeled differences that have an interval, and the largest end of the axis."""
 
     rows: tuple[tuple[str, Quantity], ...]
     reach: float

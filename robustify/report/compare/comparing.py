@@ -151,7 +151,7 @@ class RunPair:
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen and screen.voters))
 
     def says(self, code: str) -> str:
-        """Return the text `code` of the catalogue, filled in for the pair, or "" if the text does not apply."""
+        """Return the text `code` of the catalog, filled in for the pair, or "" if the text does not apply."""
         return filled(catalogue()["compared"][code], {"pair": self, "read": self.reader})
 
     @property

@@ -117,7 +117,7 @@ def island_of(
 ) -> dict[str, Any]:
     """Return the JSON values from which the page shows the items at `positions`. `rows` are their rows of `evidence.jsonl`.
 
-    `counts` has all items of the run by verdict. The script and the gate recognise an item by its field names.
+    `counts` has all items of the run by verdict. The script and the gate recognize an item by its field names.
     """
     alike: dict[str, list[str]] = defaultdict(list)
     for row in rows:

@@ -112,7 +112,7 @@ class HF(Closing):
         return [scores[request] for request in encoded]
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the recipe of the scores, their scoring path, and the licence of the model."""
+        """Return the recipe of the scores, their scoring path, and the license of the model."""
         record = read_record(self._folder)
         licence = record.licence if record else "see the model's own files"
         return {**self._recipe, "path": self.path, "licence": licence}

@@ -109,7 +109,7 @@ def _best_score(decided: Decisions) -> list[str]:
 RULES: tuple[PartRule[Decisions], ...] = (
     PartRule("choices", "mapped", "the user named the columns", _mapped("choices")),
     PartRule("choices", "usual name", "a column has a usual name for all options", _usual("choices")),
-    PartRule("choices", "one column each", "the only columns labelled A, B, C or 1, 2, 3", _series),
+    PartRule("choices", "one column each", "the only columns labeled A, B, C or 1, 2, 3", _series),
     *(
         rule
         for part in _IN_ORDER
