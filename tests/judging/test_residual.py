@@ -23,7 +23,7 @@ from robustify.judging.context import Context, Limits, Rules, context
 from robustify.judging.readers.reader_rows import ProbeSettings, probe
 from robustify.judging.response_data import Facts
 from robustify.judging.screen.screen_rules import ScreenRules
-from robustify.judging.stats.intervals import clopper_pearson, rate
+from robustify.judging.stats.intervals import Rate, clopper_pearson, rate
 from robustify.judging.stats.tests import minimum_detectable_difference
 from robustify.report.page_tables import auditors
 from tests.support.cases import cases
@@ -75,6 +75,17 @@ def test_planted_shortcuts_that_no_voter_sees_are_found_by_an_outsider() -> None
     found = audited(with_outsider(big, guesses(big)))
     assert (found["state"], codes(found)) == ("passed", ["below_margin", "power"])
     assert 0.25 < found["reasons"][1]["params"]["rate"] == found["non_voters"]["v2"]["noticeable"] < 0.3
+
+
+@pytest.mark.parametrize("n_auditors", [1, 6])
+def test_what_is_noticeable_raises_an_alarm_in_four_of_five_sets(n_auditors: int) -> None:
+    """At 5 % one-sided for each auditor, it was 66 % with one auditor."""
+    level, n = 0.05 / n_auditors, 400
+    rate = AuditRate(Rate(0.25, n, None), 0.25, 0.25, n).noticeable(level)
+    assert rate is not None
+    hits = np.random.default_rng(0).binomial(n, rate, 500).tolist()
+    alarms = [AuditRate(Rate(h / n, n, None), 0.25, 0.25, n).alarm(0.25, level) for h in hits]
+    assert 0.74 <= np.mean(alarms) <= 0.86
 
 
 def test_on_clean_sets_agreeing_auditors_raise_no_alarm_and_their_own_chance_is_exact() -> None:
@@ -180,7 +191,11 @@ def test_a_made_up_auditor_is_one_function_and_one_entry(monkeypatch: pytest.Mon
     assert (before.others, before.state) == (None, "not evaluated")
     monkeypatch.setitem(AUDITORS, "cheat", cheat)
     after = judge_residual(ctx)
-    assert after.leave_one_out == before.leave_one_out
+    for name, alone in before.leave_one_out.items():
+        # One auditor more lowers the level of each.
+        noticeable = after.leave_one_out[name].noticeable
+        assert noticeable > alone.noticeable
+        assert after.leave_one_out[name] == alone.model_copy(update={"noticeable": noticeable})
     assert after.others["who saw the keys"].value == 1.0
     assert after.state == "failed"
     assert [reason.params["auditor"] for reason in after.reasons] == ["who saw the keys"]
@@ -239,7 +254,7 @@ def test_a_pass_gives_the_rate_that_its_independent_auditors_would_have_noticed(
     one = auditor(0.25, 800, 0.25)
     state, reasons = audit_state([one, replace(one, independent=False)], 0.25, 0.05)
     assert (state, [r.code for r in reasons]) == ("passed", ["below_margin", "power"])
-    rise = minimum_detectable_difference(800, 0.25, 0.9, 0.8)
+    rise = minimum_detectable_difference(800, 0.25, 0.975, 0.8)
     assert reasons[1].params["rate"] == pytest.approx(0.25 + rise)
     more = auditor(0.25, 8000, 0.25)
     assert audit_state([more], 0.25, 0.05)[1][1].params["rate"] < reasons[1].params["rate"]

@@ -35,7 +35,7 @@ from robustify.judging.stats.intervals import (
     effective_size,
     rate,
 )
-from robustify.judging.stats.tests import LEVEL, minimum_detectable_difference
+from robustify.judging.stats.tests import minimum_detectable_difference
 from robustify.judging.summary.quantity import Quantity, ReasonValue
 from robustify.judging.summary.result import AuditorResult
 
@@ -100,11 +100,13 @@ class AuditRate:
             return False
         return self.bounds(n=free)[1] < self.chance * self.rate.n / free + margin
 
-    def noticeable(self) -> float | None:
-        """Return the lowest accuracy above chance that is detectable with 80 % power, or None if there is none."""
+    def noticeable(self, level: float) -> float | None:
+        """Return the lowest accuracy that raises an `alarm` at this level with 80 % power, or None if there is none."""
         if not self.rate.n or self.chance is None:
             return None
-        rise = minimum_detectable_difference(self.rate.n / self.effect, self.chance, 1 - 2 * LEVEL, POWER)
+        # A p-value is one-sided, and bounds are two-sided.
+        confidence = 1 - level * (1 if self.p is None else 2)
+        rise = minimum_detectable_difference(self.rate.n / self.effect, self.chance, confidence, POWER)
         return None if math.isnan(rise) else self.chance + rise
 
 
@@ -118,8 +120,8 @@ class AuditorRates:
     independent: bool
     before: AuditRate | None = None
 
-    def entry(self) -> AuditorResult:
-        """Return the summary entry of the auditor."""
+    def entry(self, level: float) -> AuditorResult:
+        """Return the summary entry of the auditor, whose alarm has this level."""
         audit = self.audit
         return AuditorResult.from_rate(
             audit.rate,
@@ -128,7 +130,7 @@ class AuditorRates:
             p=audit.p,
             refits=audit.refits,
             before=None if self.before is None else Quantity.from_rate(self.before.rate),
-            noticeable=audit.noticeable(),
+            noticeable=audit.noticeable(level),
         )
 
     def reason(self) -> dict[str, ReasonValue]:

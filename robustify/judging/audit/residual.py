@@ -147,7 +147,7 @@ def residual(ctx: Context) -> Residual:
     entries: dict[str, dict[str, AuditorResult]] = {}
     for rates in auditors:
         kind = rates.kind if rates.kind in get_args(AuditorKind) else "others"
-        entries.setdefault(kind, {})[rates.name] = rates.entry()
+        entries.setdefault(kind, {})[rates.name] = rates.entry(_level(auditors))
     return Residual(
         leave_one_out=entries.get("leave_one_out", {}),
         non_voters=entries.get("non_voter", {}),
@@ -188,12 +188,17 @@ def audit_state(
         )
         power = (
             Reason.of(
-                "power", auditor=a.name, kind=a.kind, n=a.audit.rate.n, rate=a.audit.noticeable(), power=POWER
+                "power",
+                auditor=a.name,
+                kind=a.kind,
+                n=a.audit.rate.n,
+                rate=a.audit.noticeable(_level(auditors)),
+                power=POWER,
             )
             for a in vouching
         )
         return "passed", [below, *power]
-    level = LEVEL / len(answered)
+    level = _level(auditors)
     if alarms := [a for a in answered if a.audit.alarm(chance, level)]:
         alarms.sort(key=lambda a: a.audit.limit(chance) - a.audit.bounds(1 - level)[0])
         return "failed", [_above_chance(a, chance, level) for a in alarms]
@@ -207,6 +212,11 @@ def audit_state(
     blind = [a for a in independent if not vouching and a not in preventing]
     unseen = [Reason.of("could_not_see", **a.reason(), free=a.audit.free) for a in blind]
     return "not evaluated", reasons + unseen
+
+
+def _level(auditors: Sequence[AuditorRates]) -> float:
+    """Return the level of each auditor's alarm."""
+    return LEVEL / max(1, sum(a.audit.rate.n > 0 for a in auditors))
 
 
 def _prevents_passing(a: AuditorRates, chance: float, margin: float) -> bool:
