@@ -64,7 +64,7 @@ def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run
     card = (folder / "README.md").read_text("utf-8")
     front = yaml.safe_load(card.split("---\n")[1])
     assert "license" not in front
-    assert "**No licence is set.**" in card
+    assert "**No license is set.**" in card
     summary = run.summary.tree()
     for split in SPLITS:
         assert re.search(rf"\| `{split}` \| {summary['splits'][split]} \|", card)
