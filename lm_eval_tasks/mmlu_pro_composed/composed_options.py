@@ -1,4 +1,4 @@
-"""Four options of each question of MMLU-Pro, chosen so that no cue gives the key away: `robustify mend --options 4`.
+"""Four options of each question of MMLU-Pro, chosen so that cues find fewer keys: `robustify mend --options 4`.
 
 `mmlu_pro_composed.csv` names the options of the public set by their indices, and lies beside this file or in the folder
 results/atlas of robustify.

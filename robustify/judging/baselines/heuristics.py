@@ -65,10 +65,12 @@ HEURISTICS: tuple[Heuristic, ...] = (
     Heuristic("odd_one_out", "that differs most from the others in form", "oddness"),
     Heuristic("most_overlap", "that shares the most words with the others", "overlap"),
     Heuristic("least_overlap", "that shares the fewest words with the others", "overlap", least=True),
-    Heuristic("stem_overlap", "with the largest share of words from the stem", "in_stem", sees_stem=True),
+    Heuristic(
+        "stem_overlap", "with the largest share of its content words in the stem", "in_stem", sees_stem=True
+    ),
     Heuristic(
         "least_stem_overlap",
-        "with the smallest share of words from the stem",
+        "with the smallest share of its content words in the stem",
         "in_stem",
         least=True,
         sees_stem=True,

@@ -24,7 +24,7 @@ _READ = "correct the extraction of answers"
 LOG_RULES: dict[str, LogRule] = {
     "L001": LogRule("option-missing", "the prompt lacks options", _SHOW,
                     of_rows(prompt_rules.option_missing)),
-    "L002": LogRule("label-missing", "labels do not cover the options", _SHOW,
+    "L002": LogRule("label-missing", "some options have no label", _SHOW,
                     of_rows(prompt_rules.labels_missing)),
     "L003": LogRule("stated-range", "the stated letters are not those of the options", _SHOW,
                     of_rows(stated_answers.stated_range)),
@@ -66,7 +66,7 @@ LOG_RULES: dict[str, LogRule] = {
                     of_rows(reply_rules.misread_reply)),
     "L022": LogRule("key-in-prompt", "the prompt prints the key", "remove it from the prompt",
                     stated_answers.key_in_prompt),
-    "L023": LogRule("other-labels", "the labels of the options are not those of the answers", _SHOW,
+    "L023": LogRule("other-labels", "the options have other labels than the answers", _SHOW,
                     of_rows(stated_answers.other_labels)),
     "L024": LogRule("other-order", "the key counts options in another order", _SHOW,
                     uneven_prompts.other_order),

@@ -11,6 +11,7 @@ _ALIKE = "write all options alike"
 _EVENLY = "spread such words evenly"
 _TRIM = "`robustify mend` takes it off"
 _SPACED = "some options begin or end with white space"
+_NUMBERED = "the key agrees with the question in number (singular or plural), unlike others"
 _HIDDEN = "some options have invisible or look-alike characters"
 _PLAIN = "write plain ones, as `robustify mend` does if they look the same"
 _SHUFFLE = "shuffle the options, which `robustify mend` does"
@@ -58,7 +59,7 @@ RULES: dict[str, LintRule] = {
     "R034": LintRule("typing-error", "correct the word", cues.TYPING_ERROR, alone=True),
     "R041": LintRule("other-options", "replace options about other options", cues.POINTER, alone=True),
     "R051": LintRule("article", "write “a/an”, or change the options", cues.AFTER_ARTICLE, alone=True),
-    "R052": LintRule("plural", "use one number in all options", cues.IN_NUMBER, alone=True),
+    "R052": LintRule("plural", "use one number in all options", cues.IN_NUMBER, _NUMBERED, alone=True),
     "R053": LintRule("verb", "use one verb form in all options", cues.AS_VERB, alone=True),
     "R061": LintRule("equal-options", "replace one", says="two options are the same", defect="repeated_choice"),
     "R062": LintRule("equal-key", "replace it", says="another option has the key's text", defect="repeated_key_text"),
