@@ -49,7 +49,7 @@ def config(tmp_path: Path, items: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     path = tmp_path / "toys.yaml"
     path.write_text(
         "name: toys\nsensitivity: public\ndata: items.jsonl\nmodels: [one, two]\n"
-        "limits: {min_kept: 1, min_items: 1}\n"
+        "limits: {min_kept: 1, min_items: 1}\nscreen: {criterion: unanimous}\n"
     )
     return path
 
@@ -126,7 +126,7 @@ def test_voters_that_pick_one_letter_are_no_screen_unless_forced(
     write_items(
         config.parent / "items.jsonl", [replace(toys[i % 8], id=f"i{i}", stem=f"{i}?") for i in range(48)]
     )
-    config.write_text(config.read_text() + f"screen: {{force_letters: {forced}}}\n")
+    config.write_text(config.read_text().replace("criterion: unanimous", f"force_letters: {forced}"))
     ended = robustify(str(config), "-o", "out", "--json")
     tree = json.loads(ended.out)["summary"]
     assert ended.code == (7 if judged else 0)

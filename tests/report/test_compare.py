@@ -297,7 +297,9 @@ def test_other_items_are_compared_by_their_summaries_alone(forms: tuple[Run, Run
     newcombe = independent_difference(40, 60, 20, 60)
     assert not change.paired
     assert change.difference.value == pytest.approx(1 / 3)
-    assert change.difference.ci == pytest.approx(newcombe.ci, abs=5e-3)
+    # Some of these items depend on each other, so the interval is a little wider.
+    assert change.difference.ci == pytest.approx(newcombe.ci, abs=0.02)
+    assert change.difference.ci[0] < newcombe.ci[0] < newcombe.ci[1] < change.difference.ci[1]
     assert change.changed
 
 
