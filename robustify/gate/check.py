@@ -27,8 +27,8 @@ from robustify.gate.refused_content import (
     find_keys,
     is_pointer,
     private_states,
-    text_of,
     unreadable_pieces,
+    utf8_text,
 )
 from robustify.gate.shapes import ENOUGH, MOST_SHAPES, Shape, shapes_of, weight
 
@@ -216,7 +216,7 @@ def examine(
     """Scan the content of one file with all layers. A policy can lift the findings. If `size` is more than `MOST_BYTES`,
     `data` is only the digest of the content. The secrets of `keys` are found even without an ID."""
     size, by_rule = size or len(data), dict[tuple[str, str], GateFinding]()
-    text = text_of(data) if size <= MOST_BYTES else None
+    text = utf8_text(data) if size <= MOST_BYTES else None
 
     def add(rule: str, line: int, says: str = "", row: str | bytes = data if text is None else text) -> None:
         digests = (digest_of(rule, row),) if BY_ID[rule].allowable else ()

@@ -33,7 +33,7 @@ _CACHE = re.compile(rb"(?s)(?:\x37\x7f\x06.*?)?SQLite format 3\0.{52}RBST")
 _CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f\x7f]")
 
 
-def text_of(data: bytes) -> str | None:
+def utf8_text(data: bytes) -> str | None:
     """Return the text of plain UTF-8 bytes, or None for any other content."""
     try:
         text = data.decode("utf-8-sig")

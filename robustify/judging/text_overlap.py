@@ -22,9 +22,9 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from robustify.base.arrays import Bools, Floats, Ints
+from robustify.base.compressed import DAMAGED, unpacked
 from robustify.base.errors import DataError, Notice
 from robustify.base.files import sha256
-from robustify.base.packed import DAMAGED, unpacked
 from robustify.base.texts import in_words
 from robustify.items.item import Item
 from robustify.judging.baselines.wording import FEWEST_WORDS, FUNCTION_WORDS

@@ -6,8 +6,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from robustify.base.compressed import DAMAGED, unpacked
 from robustify.base.errors import DataError
-from robustify.base.packed import DAMAGED, unpacked
 from robustify.items.item import Item
 from robustify.judging.lint.log_evidence import LintedLog
 from robustify.reading.columns import NAMES

@@ -16,9 +16,9 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, Literal
 
+from robustify.base.compressed import MOST_UNPACKED
 from robustify.base.errors import DataError, Notice, UsageError, counted, installing
 from robustify.base.files import QUOTED, original
-from robustify.base.packed import MOST_UNPACKED
 from robustify.base.texts import UNSEEN
 from robustify.reading.columns import (
     NAMES,

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
+from robustify.base.compressed import layers
 from robustify.base.errors import AuthorisationError, Notice
 from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
-from robustify.base.packed import layers
 from robustify.items.item import Item
 from robustify.reading.loaders import Loaded, Source
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every

@@ -16,9 +16,9 @@ from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 
+from robustify.base.compressed import plain_path
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import cache_folder
-from robustify.base.packed import plain_path
 from robustify.base.settings_files import name_of, named_set, with_split
 from robustify.base.texts import is_blank
 from robustify.items.item import BLANK_STEM, Item

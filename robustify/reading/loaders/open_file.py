@@ -19,9 +19,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+from robustify.base.compressed import plain_path, unpacked, unpacked_size
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.base.files import open_regular, sha256
-from robustify.base.packed import plain_path, unpacked, unpacked_size
 from robustify.base.redaction import HoldsText
 from robustify.base.settings_files import read_yaml
 from robustify.reading import records

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from robustify.base.compressed import plain_path
 from robustify.base.errors import DataError, Notice, RobustifyError, UsageError
 from robustify.base.files import sha256
-from robustify.base.packed import plain_path
 from robustify.items.views import VIEWS, View
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows

@@ -249,15 +249,15 @@ def test_a_compressed_file_gives_the_items_in_it_and_has_a_limit(
     plain.write_bytes(raw)
     packed.write_bytes(pack(raw))
     monkeypatch.setattr("robustify.reading.loaders.open_file._LARGE", large)
-    monkeypatch.setattr("robustify.base.packed._CHUNK", 64)
-    monkeypatch.setattr("robustify.base.packed.MOST_UNPACKED", len(raw))
+    monkeypatch.setattr("robustify.base.compressed._CHUNK", 64)
+    monkeypatch.setattr("robustify.base.compressed.MOST_UNPACKED", len(raw))
     expected, found = (load(Source(path=str(path)), UNGUARDED) for path in (plain, packed))
     assert (found.name, list(found.items), list(found.lines)) == (
         "set", list(expected.items), list(expected.lines)
     )  # fmt: skip
     assert found.sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
     assert sorted(tmp_path.iterdir()) == sorted([plain, packed])
-    monkeypatch.setattr("robustify.base.packed.MOST_UNPACKED", len(raw) - 1)
+    monkeypatch.setattr("robustify.base.compressed.MOST_UNPACKED", len(raw) - 1)
     with refuses("compressed-file-too-large"):
         load(Source(path=str(packed)), UNGUARDED)
 
