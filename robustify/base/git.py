@@ -91,7 +91,7 @@ class Repository:
         """Return the commits reachable from `tips` but not from `excluded`, newest first. Raise `UsageError` if a shallow
         clone lacks parents of one of them."""
         revisions = [*tips, *(f"^{commit}" for commit in excluded)]
-        commits = self._run("rev-list", "--stdin", given=revisions).decode().split()
+        commits = self._run("rev-list", "--stdin", lines=revisions).decode().split()
         shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
         if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):
             raise UsageError(
@@ -104,19 +104,19 @@ class Repository:
         revisions = [*tips, *(f"^{commit}" for commit in excluded)]
         rows = (
             row.partition(" ")
-            for row in lines_of(self._run("rev-list", "--objects", "--stdin", given=revisions))
+            for row in lines_of(self._run("rev-list", "--objects", "--stdin", lines=revisions))
         )
         return [TreeEntry(path, name) for name, _, path in rows]
 
     def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
         """Return each path and content that the commits add, without duplicates. Merges are compared with every parent."""
         shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF)
-        return list(dict.fromkeys(_entries(self._run(*shown, given=commits))))
+        return list(dict.fromkeys(_entries(self._run(*shown, lines=commits))))
 
     def touching(self, path: str, commits: Sequence[str]) -> list[str]:
         """Return which of the given commits change a path."""
         shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--name-only", "--", path)
-        rows = lines_of(self._run(*shown, given=commits))
+        rows = lines_of(self._run(*shown, lines=commits))
         return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
 
     def refs(self, *folders: str) -> list[tuple[str, str, str]]:
@@ -145,7 +145,7 @@ class Repository:
                 theirs.append({row.partition("\t")[0] for row in self._ask_remote("--quiet", "--", push_url)})
         except (OSError, subprocess.SubprocessError):
             return None
-        check = self._run("cat-file", "--batch-check", given=sorted(set.intersection(*theirs)))
+        check = self._run("cat-file", "--batch-check", lines=sorted(set.intersection(*theirs)))
         return [row.split()[0] for row in lines_of(check) if row.split()[1] in ("commit", "tag")]
 
     def _ask_remote(self, *args: str) -> list[str]:
@@ -186,18 +186,18 @@ class Repository:
         done = self._git(args)
         return None if done.returncode else os.fsdecode(done.stdout.strip())
 
-    def _run(self, *args: str, given: Iterable[str] = ()) -> bytes:
-        done = self._git(args, "".join(f"{name}\n" for name in given).encode())
+    def _run(self, *args: str, lines: Iterable[str] = ()) -> bytes:
+        done = self._git(args, "".join(f"{name}\n" for name in lines).encode())
         if done.returncode:
             raise ResourceError(
                 f"`git {args[0]}` ended with code {done.returncode}. Run it to see why.", code="git-failed"
             )
         return done.stdout
 
-    def _git(self, args: Sequence[str], given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    def _git(self, args: Sequence[str], stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         line, env, here = git_command(args), git_environment(), self._folder
         try:
-            return subprocess.run(line, cwd=here, env=env, input=given, capture_output=True, check=False)
+            return subprocess.run(line, cwd=here, env=env, input=stdin, capture_output=True, check=False)
         except OSError as error:
             raise ResourceError(
                 f"Git cannot be started ({error.strerror}). Install Git.", code="git-not-started"

@@ -67,15 +67,15 @@ class MeasureInput(Context):
     def from_context(cls, ctx: Context) -> "MeasureInput":
         """Score every model that answered a view or gave free responses."""
         responses, grades = ctx.responses, ctx.responses.facts.free
-        given = cls(**vars(ctx), models={}, free={})
+        inputs = cls(**vars(ctx), models={}, free={})
         if not responses.models and grades is None:
-            return given
+            return inputs
         from robustify.judging.accuracy import score_models
         from robustify.judging.free_response import free_responses
 
         free = free_responses(grades, responses.index)
         names = dict.fromkeys((*responses.models, *free))
-        return replace(given, models=score_models(responses, ctx.screen.votes, ctx.rules, names), free=free)
+        return replace(inputs, models=score_models(responses, ctx.screen.votes, ctx.rules, names), free=free)
 
     @cached_property
     def fresh(self) -> AuditRate | None:
@@ -162,18 +162,20 @@ class Measure:
         measured = source.read(summary) if isinstance(source, OfPart) else stored.set.get(self.name)
         return {} if measured is None else {SET: measured}
 
-    def computed(self, given: MeasureInput) -> Mapping[str, Measured]:
+    def computed(self, inputs: MeasureInput) -> Mapping[str, Measured]:
         """Compute the measure's values for each model or rule. Empty if another part of the summary has them."""
         match self.compute:
             case PerItem(values):
-                values_of = {name: values(model) for name, model in given.models.items()}
+                values_of = {name: values(model) for name, model in inputs.models.items()}
                 return {
-                    n: self.mean(credit, given.parts) for n, credit in values_of.items() if credit is not None
+                    n: self.mean(credit, inputs.parts)
+                    for n, credit in values_of.items()
+                    if credit is not None
                 }
             case OfPart() | OfModel():
                 return {}
             case whole:
-                return whole(given)
+                return whole(inputs)
 
     def mean(self, values: Floats, parts: Parts) -> Measured:
         """Return the mean of the values on all, kept and flagged items. Credits are compared with chance."""
@@ -214,11 +216,11 @@ def against_chance(hits: Floats, k: Ints | None, groups: Ints | None = None, eff
     )
 
 
-def measures(given: MeasureInput) -> Measures:
+def measures(inputs: MeasureInput) -> Measures:
     """Compute all measures, except those that repeat another part of the summary."""
     by_scope: dict[Scope, dict[str, dict[str, Measured]]] = {"set": {}, "model": {}, "rule": {}}
     for measure in MEASURES:
-        if values := measure.computed(given):
+        if values := measure.computed(inputs):
             by_scope[measure.scope][measure.name] = dict(values)
     of_set = {name: values[SET] for name, values in by_scope["set"].items()}
     return Measures(set=of_set, model=by_scope["model"], rule=by_scope["rule"])
@@ -231,8 +233,8 @@ def _credit(view: str) -> PerItem:
 def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
     """Return a measure that has one value for each model, on all items."""
 
-    def measure(given: MeasureInput) -> dict[str, Measured]:
-        scores = {name: score(given, name) for name in given.models}
+    def measure(inputs: MeasureInput) -> dict[str, Measured]:
+        scores = {name: score(inputs, name) for name in inputs.models}
         return {name: Measured(all=value) for name, value in scores.items() if value is not None}
 
     return measure
@@ -241,24 +243,26 @@ def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
 def _longest_gap(view: str) -> Whole:
     """Return a measure of how much more accurate a model is if the longest choice is the key."""
     return _each(
-        lambda given, name: heuristic_gap(given.scores(view, name), given.parts.longest, given.parts.groups)
+        lambda inputs, name: heuristic_gap(
+            inputs.scores(view, name), inputs.parts.longest, inputs.parts.groups
+        )
     )
 
 
-def _reader_gap(given: MeasureInput, name: str) -> Score | None:
+def _reader_gap(inputs: MeasureInput, name: str) -> Score | None:
     """Return how much more accurate a model is on items whose key the reader finds, because these are easier or the model
     follows the same looks."""
-    return heuristic_gap(given.scores("full", name), given.read, given.parts.groups)
+    return heuristic_gap(inputs.scores("full", name), inputs.read, inputs.parts.groups)
 
 
 def _full_less(view: str) -> Whole:
     """Return a measure of how much higher accuracy is on the full question than under another view, on items with both."""
 
-    def gap(given: MeasureInput, name: str) -> Score | None:
-        full, other = given.scores("full", name), given.scores(view, name)
+    def gap(inputs: MeasureInput, name: str) -> Score | None:
+        full, other = inputs.scores("full", name), inputs.scores(view, name)
         if full is None or other is None:
             return None
-        difference = paired_difference(full, other, given.parts.groups)
+        difference = paired_difference(full, other, inputs.parts.groups)
         return Score.from_rate(difference, mde=difference.mde)
 
     return _each(gap)
@@ -276,31 +280,31 @@ def _longest_picks(model: "ScoredModel") -> Floats | None:
 
 
 def _free(measure_part: "Callable[[FreeGraded, Bools, Ints | None], Score]") -> Whole:
-    def measure(given: MeasureInput) -> dict[str, Measured]:
-        parts = given.parts
+    def measure(inputs: MeasureInput) -> dict[str, Measured]:
+        parts = inputs.parts
 
         def scored(graded: "FreeGraded", mask: Bools) -> Score:
             return measure_part(graded, mask, parts.groups)
 
-        return {name: _on_parts(parts, partial(scored, graded)) for name, graded in given.free.items()}
+        return {name: _on_parts(parts, partial(scored, graded)) for name, graded in inputs.free.items()}
 
     return measure
 
 
-def _reader(given: MeasureInput) -> dict[str, Measured]:
+def _reader(inputs: MeasureInput) -> dict[str, Measured]:
     """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too
     good. Its hits vary more than guesses, as much as those of refits of the fresh probe with permuted keys, if any."""
-    if np.isnan(given.read).all():
+    if np.isnan(inputs.read).all():
         return {}
-    effect = 1.0 if given.fresh is None else given.fresh.effect
-    k, groups = given.responses.index.k, given.responses.groups
-    return {SET: Measured(all=against_chance(given.read, k, groups, effect))}
+    effect = 1.0 if inputs.fresh is None else inputs.fresh.effect
+    k, groups = inputs.responses.index.k, inputs.responses.groups
+    return {SET: Measured(all=against_chance(inputs.read, k, groups, effect))}
 
 
-def _flagged(given: MeasureInput) -> dict[str, Measured]:
-    if not given.screen.was_done:
+def _flagged(inputs: MeasureInput) -> dict[str, Measured]:
+    if not inputs.screen.was_done:
         return {}
-    share = rate(given.parts.flagged.astype(np.float64), given.responses.groups)
+    share = rate(inputs.parts.flagged.astype(np.float64), inputs.responses.groups)
     return {SET: Measured(all=Score.from_rate(share))}
 
 
@@ -375,7 +379,7 @@ MEASURES = (
     Measure("cloze_pmi", "norms", "accuracy", "model", None, _credit("cloze_pmi")),
     Measure("rule", "rules", "accuracy", "rule",
             Disclosed("cues", 100, rules=("longest_answer", "most_common_position")),
-            lambda given: rule_scores(given.responses, given.screen.result, given.parts))
+            lambda inputs: rule_scores(inputs.responses, inputs.screen.result, inputs.parts))
 )  # fmt: skip
 """All measures, in the order of the report."""
 _NAMED = {measure.name: measure for measure in MEASURES}
