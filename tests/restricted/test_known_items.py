@@ -1,9 +1,12 @@
 """A set is pinned when its terms are accepted, and a copy of its items is refused as public in every form and command."""
 
+import bz2
 import csv
+import gzip
 import hashlib
 import io
 import json
+import lzma
 import random
 import tempfile
 from collections.abc import Callable
@@ -342,6 +345,25 @@ def test_every_command_refuses_a_copy(mock: Path, form: str, command: str) -> No
         words = command.replace("FILE", str(file)).replace("OUT", str(out)).split()
         raise invoked(*words).exception or AssertionError("not refused")
     assert [path.name for path in file.parent.iterdir()] == [file.name]
+
+
+COMPRESSED = {"gzip": gzip.compress, "bzip2": bz2.compress, "xz": lzma.compress}
+
+
+@pytest.mark.parametrize("compress", COMPRESSED.values(), ids=COMPRESSED)
+@pytest.mark.parametrize("name", ["quiz.jsonl.gz", "quiz.jsonl"])
+def test_a_compressed_copy_is_refused_whatever_its_name(
+    mock: Path, compress: Callable[[bytes], bytes], name: str
+) -> None:
+    assert accept().return_value == 0
+    file, out = mock / "elsewhere" / name, mock / "elsewhere" / "out"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(compress(rows_as_json(items(N)[1:]).encode()))
+    for command in ("run FILE --public -o OUT", "validate FILE", "lint FILE", "heuristics FILE"):
+        words = command.replace("FILE", str(file)).replace("OUT", str(out)).split()
+        with refuses("known-items"):
+            raise invoked(*words).exception or AssertionError(command)
+    assert [path.name for path in file.parent.iterdir()] == [name]
 
 
 FROM_PYTHON: dict[str, Callable[[Path, Path], object]] = {
