@@ -16,6 +16,8 @@ from robustify.items.item import Item
 
 PLANTED = 0.4
 """Share of items whose key is marked, half of them by its length and half by hedging words."""
+SHARING = 20
+"""Number of questions that share a list of options."""
 _DIGIT = re.compile(r"\d")
 _WORD = re.compile("[a-z]+")
 _VOWELS = str.maketrans("aeiou", "eioua")
@@ -125,6 +127,21 @@ def turned(n: int, rng: np.random.Generator) -> World:
     return _world(texts, key, ~cue | away, rng, np.where(away, "away", "to").tolist())
 
 
+def lists(n: int, rng: np.random.Generator) -> World:
+    """Draw half of the items with options of their own, of which most have a cue, and half in lists of options for twenty
+    questions each; the cue of a list points to one of its options, which is the key of a quarter of the questions."""
+    own = n // 2
+    texts, key, clean = _drawn(own, rng, 2 * PLANTED)
+    listed = -(-(n - own) // SHARING)
+    marked = rng.integers(0, 4, size=listed)
+    kinds = rng.choice(["length", "hedge"], size=listed).tolist()
+    of_list = np.repeat(np.arange(listed), SHARING)[: n - own]
+    options = choices(marked, np.full(listed, 4), kinds, rng)
+    texts += [options[i] for i in of_list.tolist()]
+    keys = rng.integers(0, 4, size=n - own)
+    return _world(texts, np.append(key, keys), np.append(clean, np.ones(n - own, bool)), rng)
+
+
 DEPENDENT: dict[str, Callable[[int, np.random.Generator], World]] = {
     "plain": plain,
     "half-changed copies": copies,
@@ -139,6 +156,7 @@ LATER: dict[str, Callable[[int, np.random.Generator], World]] = {
     UNSEEN: longer_scripts,
     "four languages without shared letters, a word more or less in half of the options": drifted,
     "five variants with other numbers": variants,
+    "lists of options for twenty questions each": lists,
 }
 """Simulated sets built later to break the bound. They are counted apart from the scenarios that were fixed in advance."""
 
