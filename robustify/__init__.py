@@ -1,4 +1,4 @@
-"""robustify finds items whose key can be found without the question, and estimates how many points this brings models.
+"""robustify finds items whose key can be found without the question, and estimates how much these items raise scores.
 
 `import robustify as rb` provides `audit`, `open`, `judge`, `heuristics`, `import_logs`, their result `Audit`,
 and their exception `RobustifyError`. All are documented in `robustify.api` and imported on first use.

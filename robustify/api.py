@@ -216,7 +216,7 @@ def audit(
 
 
 def open(run: str | Path) -> Audit:
-    """Open the run in a folder. Raise `RobustifyError` if there is none, or if it has another format."""
+    """Open the run in a folder. Raise `RobustifyError` if the folder has no run, or the run has another format."""
     opened = open_run(Path(run), GUARD)
     return Audit(opened.folder, opened)
 
@@ -293,7 +293,7 @@ def _settings(rule: Rule) -> tuple[dict[str, object], bool]:
 
 
 def _in(out: str | Path | None, work: Callable[[Path], Run]) -> Audit:
-    """Call `work` with the given folder or a temporary one, and return the audit of the run that `work` makes."""
+    """Call `work` with the given folder or a temporary folder, and return the audit of the resulting run."""
     place = tempfile.TemporaryDirectory(prefix="robustify-") if out is None else None
     done = work(Path(place.name) / "run" if place else Path(out or ""))
     return Audit(done.folder, done, place)

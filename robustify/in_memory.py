@@ -1,4 +1,4 @@
-"""Items and answers that Python passes in memory: their files, and errors that name them by type.
+"""Items and answers in memory: files for them, and errors that name their types, and Python arguments instead of options.
 
 Errors also name arguments of Python where those of commands name options.
 """
@@ -40,8 +40,8 @@ _OPTIONS = {
 
 @contextmanager
 def in_python(data: Data = "", mapping: str = "fields", table: Table = "") -> Iterator[None]:
-    """Rewrite errors for Python users: name options as arguments, and items and answers in memory (`data`, `table`) by
-    their types instead of files. `mapping` is the argument for `--map`."""
+    """Rewrite errors for Python users. Name options as arguments, and items and answers in memory (`data`, `table`)
+    by their types instead of files. `mapping` is the argument that replaces `--map`."""
     files = {re.escape(_MEMORY): data, TABLE.format(r"\d+"): table}
     memory = {
         name: type(given).__name__ for name, given in files.items() if not isinstance(given, str | Path)
@@ -92,7 +92,7 @@ def written(data: Any, place: Path, name: str = _MEMORY) -> str:
 
 
 def _row(row: Any) -> dict[str, Any]:
-    """Return an item or a row as a mapping without missing cells."""
+    """Convert an item or a row to a mapping without missing cells."""
     import pandas as pd
 
     if isinstance(row, Item):

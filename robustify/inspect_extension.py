@@ -164,7 +164,7 @@ def _only_marked_choice(state: TaskState) -> int | None:
 
 
 def _written(state: TaskState) -> int | None:
-    """Parse the choice from the reply again, because the marks of choices are missing if a log is scored later."""
+    """Parse the choice from the reply again, because a log that is scored later lacks the marks of choices."""
     letters = _ANSWER.findall(state.output.completion)
     if not letters or _cut(state.output):
         return None

@@ -1,7 +1,7 @@
 """The only place that connects the wings (`restricted`, `freeform`, and others) with the pipeline, for commands and the
 Python API.
 
-Recognition of restricted sets guards every door, so it is always imported. Other modules of a wing are imported only if a
+Every command checks for restricted sets, so this check is always imported. Other modules of a wing are imported only if a
 config needs them.
 """
 
@@ -31,7 +31,7 @@ def wings() -> "Wings":
 
 
 def restricted_policy(config: "Config", folder: Path | None, guard: Guard) -> "SetPolicy | None":
-    """Return the policy of a restricted set, or None for a public one. Raise as `policy_of`."""
+    """Return the policy of a restricted set, or None for a public set. Raises the same errors as `policy_of`."""
     if config.adapter is None and config.sensitivity == "public":
         return None
     from robustify.restricted.restricted_folder import policy_of

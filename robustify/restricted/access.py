@@ -41,9 +41,9 @@ class Access:
         return f"Access({self.manifest.id!r}, key {self.key.id})"
 
     def read(self, *, skip_bad: bool = False) -> Loaded:
-        """Read the items of the set, with keyed IDs. Invalid rows are left out if `skip_bad`. Marks of earlier versions are
-        renewed. Raise `AuthorisationError` if the number of records differs from the pinned one, and `DataError` if a file
-        cannot be loaded."""
+        """Read the items of the set, and give them keyed IDs. Invalid rows are left out if `skip_bad`. Marks of
+        earlier versions are renewed. Raise `AuthorisationError` if the number of records differs from the pinned one,
+        and `DataError` if a file cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
         bench = load_many(
@@ -59,7 +59,7 @@ _OFF = ("", "0", "f", "false", "n", "no", "off")
 
 
 def require_no_demo(name: str, safe_demo: bool = False) -> None:
-    """Raise `AuthorisationError` if only public sets may be read, because `--safe-demo` or SAFE_DEMO asks for it."""
+    """Raise `AuthorisationError` if `--safe-demo` or SAFE_DEMO allows only public sets."""
     if safe_demo or os.environ.get("SAFE_DEMO", "").strip().lower() not in _OFF:
         raise AuthorisationError(
             f"{name} is a restricted set, but --safe-demo (or SAFE_DEMO=1) allows only public sets. For a demonstration, "
@@ -69,7 +69,7 @@ def require_no_demo(name: str, safe_demo: bool = False) -> None:
 
 
 def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:
-    """Return the permission to read a restricted set and to write into `folder`, or None for a public set.
+    """Return permission to read a restricted set and to write into `folder`. Return None for a public set.
 
     `folder` is None if nothing is written. `public` is what the config claims, but it cannot lower the label of the
     manifest, which is read for every call. Raise `AuthorisationError` if a restricted set has no adapter, a requirement is
@@ -89,7 +89,7 @@ def authorised(name: str, adapter: str | None, folder: Path | None, *, public: b
 
 
 def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
-    """Return the permission to read a restricted set, even if its adapter calls it public. Raises as `authorised`."""
+    """Return permission to read a set as restricted, whatever its adapter says. Raises the same errors as `authorised`."""
     if adapter is None:
         raise AuthorisationError(
             f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config (`robustify "
@@ -107,8 +107,8 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
 
 
 def accept(adapter: Adapter, name: str) -> Acceptance:
-    """Record that a person accepts the terms of a set, with pins of its data and fingerprints of its items. Raise as
-    `record_acceptance`, and `AuthorisationError` if a file is missing, has no pin, or differs from it."""
+    """Record a person's acceptance of a set's terms, with pins of its data and fingerprints of its items. Raise as
+    `record_acceptance`, and `AuthorisationError` if a data file is missing, has no pin, or differs from its pin."""
     if adapter.manifest.data.root_env is None:
         return terms.record_acceptance(adapter, name, {}, ())
     return terms.record_acceptance(adapter, name, *_read(adapter))
@@ -138,13 +138,13 @@ def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
 def _require_records(name: str, n_records: int, pinned: int) -> None:
     if n_records != pinned:
         raise AuthorisationError(
-            f"{name} has {n_records:,} records; expected {pinned:,}, as pinned. Partial data are refused.",
+            f"{name} has {n_records:,} records; expected {pinned:,}, as pinned. Use the complete published set.",
             code="partial-data",
         )
 
 
 def _sources(adapter: Adapter, pins: Mapping[str, Pin]) -> tuple[Source, ...]:
-    """Return the files of a set after checking that they are regular, below the root, and equal to the pinned data."""
+    """Return the files of a set after checking that they are regular, are below the root, and match their pins."""
     manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     root = Path(os.environ.get(variable or "") or ".")
     if not root.is_absolute() or not root.is_dir():
@@ -168,14 +168,14 @@ def _require(name: str, root: Path, path: str, digest: str | None) -> None:
         )
     if not place.resolve().is_relative_to(root) or place.is_symlink() or not place.is_file():
         raise UsageError(
-            f"{name} is a link, not a regular file, or outside the data folder. Copy it there.",
+            f"{name} is not a regular file in the data folder. Copy the file itself there, not a link.",
             code="irregular-data-file",
         )
     try:
         pinned = digest is None or sha256(place) == digest
     except OSError as error:
         raise AuthorisationError(
-            f"{name} cannot be read ({error.strerror}).", code="unreadable-data-file"
+            f"{name} cannot be read ({error.strerror}). Check its permissions.", code="unreadable-data-file"
         ) from None
     if not pinned:
         raise AuthorisationError(

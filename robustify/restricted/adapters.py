@@ -1,4 +1,4 @@
-"""Adapters, which describe data sets in manifests, and their lookup by name or path. Nothing here reads data.
+"""Adapters (folders with a manifest of a data set), and their lookup by name or path. Nothing here reads data.
 
 Unknown keys are refused, and `sensitivity` has no default. No other folder can take the ID of an adapter that ships with
 the package, because such a copy could lower a label, permit a host, or reuse an acceptance.
@@ -34,7 +34,7 @@ _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 def _below(path: str) -> str:
     bare = path.isprintable() and "\\" not in path and path[:1] not in ("~", "/")
     if not bare or ".." in PurePosixPath(path).parts:
-        raise ValueError("the path is outside the data folder; expected one below it, without `..`")
+        raise ValueError("the path is outside the data folder; expected a relative path without `..`")
     return path
 
 
@@ -49,7 +49,7 @@ class _Part(Settings):
 
 
 class _Licence(_Part):
-    """Terms of a set. `sha256` is the digest of `licence.txt` beside the manifest, which the user accepts."""
+    """Terms of a set. `sha256` is the digest of `licence.txt`, the text next to the manifest that the user accepts."""
 
     name: str = Field(min_length=1, max_length=100)
     url: str | None = None
@@ -57,7 +57,7 @@ class _Licence(_Part):
 
 
 class DataFile(_Part):
-    """File of a data set, below its root folder. `sha256` and `records` pin its content, and are null if unknown."""
+    """File of a data set, in the root folder. `sha256` and `records` pin its content, and are null if unknown."""
 
     path: Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_below)]
     sha256: _Digest | None = None
@@ -74,7 +74,7 @@ class _Data(_Part):
 
 
 class _Attestation(_Part):
-    """A person's statement that content is not sensitive although it looks so, bound to the digest of the content."""
+    """A person's statement that data are not sensitive although they look sensitive, bound to the digest of the data."""
 
     by: str = Field(min_length=1, max_length=100)
     date: date
@@ -119,7 +119,7 @@ class Manifest(_Part):
         return self.sensitivity == "restricted"
 
     def sources(self, root: Path) -> tuple[Source, ...]:
-        """Return the set's files as sources below `root`, each with its pins."""
+        """Return the set's data files as sources below `root`, each with its pins."""
         shared: dict[str, Any] = {"fields": self.fields, "name": self.id, "skip_bad": self.data.skip_bad}
         return tuple(
             Source(path=str(root / file.path), sha256=file.sha256, topic=file.topic, **shared)
@@ -150,13 +150,13 @@ class Adapter:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            raise UsageError(f"{name} is not UTF-8 text.", code="terms-not-text") from None
+            raise UsageError(f"{name} is not UTF-8 text. Restore the file.", code="terms-not-text") from None
 
 
 def find_adapter(name: str) -> Adapter:
-    """Find an adapter by its name, its folder, or the path of its manifest. Raise `UsageError` if there is none, it is
-    invalid, or its ID is not the name of its folder, and `AuthorisationError` if it has the ID of a shipped adapter, or its
-    `min_cell` is too small for a restricted set."""
+    """Find an adapter by its name, its folder, or the path of its manifest. Raise `UsageError` if the adapter does
+    not exist, is invalid, or has another ID than the name of its folder, and `AuthorisationError` if it has the ID of
+    a shipped adapter, or its `min_cell` is too small for a restricted set."""
     folder = place(name)
     adapter = _read(folder)
     manifest, shipped_folder = adapter.manifest, _adapters_in(shipped("adapters")).get(adapter.manifest.id)
@@ -180,7 +180,7 @@ def find_adapter(name: str) -> Adapter:
 
 
 def _read(folder: Path) -> Adapter:
-    """Read the adapter in a folder. The SHA-256 is that of the bytes that were parsed."""
+    """Read the adapter in a folder. The digest is that of the parsed bytes."""
     raw = read_expected(folder / FILE, _WHAT, MOST_YAML)
     return Adapter(folder, _parsed(raw, folder.name), sha256(raw).hexdigest())
 
@@ -196,7 +196,7 @@ def _parsed(raw: bytes, folder: str) -> Manifest:
 
 
 def unplaced(adapter: Adapter) -> tuple[Source, ...]:
-    """Return the data files of a set. Those of a restricted set have relative paths, because only `access` may resolve
+    """Return the data files of a set. The paths of a restricted set are relative, because only `access` may resolve
     them. Raise `UsageError` if the folder of a public set is unknown."""
     manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     if manifest.restricted:
@@ -211,8 +211,8 @@ def unplaced(adapter: Adapter) -> tuple[Source, ...]:
 
 
 def with_adapter(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the tree of the config `name`. If it names an adapter, add the data and sensitivity of the adapter. A config
-    may raise its sensitivity, but never lower it."""
+    """Return the settings tree of the config `name`, with the data and sensitivity of its adapter, if it names one. A
+    config may raise its sensitivity, but never lower it."""
     if tree.get("adapter") is None:
         return tree
     if "data" in tree:
@@ -269,8 +269,8 @@ def all_adapters() -> Iterator[Adapter | RobustifyError]:
 
 
 def require_every() -> list[Adapter]:
-    """Return all adapters. Raise `AuthorisationError` if one is unusable or a folder is missing, because the sets in it
-    would not be recognized."""
+    """Return all adapters. Raise `AuthorisationError` if an adapter is unusable or a folder is missing, because the
+    sets in it would not be recognized."""
     adapters = list(all_adapters())
     unreadable = [folder for folder in _user_folders() if not os.access(folder, os.R_OK | os.X_OK)]
     broken = [f"{folder!a} is not a readable folder" for folder in unreadable]
@@ -294,6 +294,6 @@ def _user_folders() -> list[str]:
 
 
 def _adapters_in(folder: Path) -> dict[str, Path]:
-    """Map the ID of each adapter in a folder to its path. A folder name may have underscores for hyphens."""
+    """Map the ID of each adapter in a folder to its path. A folder name may have underscores instead of hyphens."""
     paths = (file.parent for file in sorted(folder.glob(f"*/{FILE}")))
     return {path.name.replace("_", "-"): path for path in paths if re.fullmatch(r"[a-z0-9_-]+", path.name)}

@@ -90,7 +90,7 @@ def confined(folder: Path) -> Iterator[None]:
 
 
 def require_private(folder: Path, names: Iterable[str] = _RESULTS) -> None:
-    """Refuse a folder that is not private enough for files with these `names` of a restricted set.
+    """Refuse a folder that is not private enough for files of a restricted set with these `names`.
 
     Raise `AuthorisationError` if the folder is a link or not a folder, others may enter or replace it, Git does not
     ignore it, it is synchronised with other machines, or it is on a web root.

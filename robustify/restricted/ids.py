@@ -154,7 +154,7 @@ def read_split(path: Path) -> Split:
     # `is_split`, which the gate uses too, does not check the canonical form.
     if not is_split(tree) or tree["canon"] != _CANON:
         raise DataError(
-            f"{path.name} is not a hashed split ({SPLIT}) as robustify writes it. Restore it.",
+            f"{path.name} is not an intact hashed split ({SPLIT}). Restore it.",
             code="invalid-split",
         )
     if tree["n"] < FEWEST_IN_A_CELL:
@@ -173,15 +173,15 @@ def items_in(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
     if len(matching) != len(wanted):
         raise DataError(
             f"split {split.name} of {split.dataset}: {len(matching):,} of {len(wanted):,} IDs matched; expected all. "
-            "The data or their version differ from those of the split. Nothing was written.",
+            "Your data differ from the split's data, or have another version. Nothing was written.",
             code="unmatched-ids",
         )
     return matching
 
 
 def new_key(out: Path) -> Key:
-    """Create a key in a new file of mode 0600, and its folder. Raise `AuthorisationError` if it is in a Git work tree,
-    `UsageError` if the file exists already, because a key is never overwritten, and `ResourceError` if it cannot be
+    """Create a key file of mode 0600, and its folder. Raise `AuthorisationError` if the path is in a Git work tree,
+    `UsageError` if the file exists, because a key is never overwritten, and `ResourceError` if it cannot be
     written."""
     if repository_around(out.resolve().parent) is not None:
         raise AuthorisationError(

@@ -42,7 +42,7 @@ _NAMING = COMMON.union(fold("data eval example index items line sample split tes
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Marks of a set, as sorted strings of `SIZE` bytes each, and its number of items. Marks are never dropped."""
+    """Marks of a set (sorted strings of `SIZE` bytes each), and its number of items. Marks are never dropped."""
 
     wholes: bytes = b""
     parts: bytes = b""
@@ -77,14 +77,14 @@ def mark_items(items: Sequence[Item], key: bytes) -> Marks:
 
 
 def sets_copied_by(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
-    """Return the sets of which the items are a copy (perhaps an edited one), and how many items belong to each."""
+    """Return the sets that the items copy, perhaps with edits, and the number of items from each of these sets."""
     return {
         name: count.n for name, count in count_known(items, key, sets).items() if count.is_copy(len(items))
     }
 
 
 def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, "KnownItems"]:
-    """Count the items that belong to each set, exactly or in parts."""
+    """For each set, count the items that match it exactly or share parts with it."""
     counts = {
         name: KnownItems(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()
     }
@@ -102,7 +102,7 @@ def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) ->
 
 
 def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> dict[str, int]:
-    """Return the sets to which more than half of some IDs belong, and how many do. IDs such as `test-12` tell nothing."""
+    """Return the sets that contain more than half of some IDs, and how many IDs. IDs such as `test-12` tell nothing."""
     marks = [set(_id_marks(name, key)) for name in ids]
     parts_of_set = {name: _cut(own.parts) for name, own in sets.items()}
     counts = {name: sum(not parts.isdisjoint(mark) for mark in marks) for name, parts in parts_of_set.items()}
@@ -110,7 +110,7 @@ def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> 
 
 
 def sets_quoted_by(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str]:
-    """Return the sets that have a text as a stem, or that share a run of telling words with it."""
+    """Return the sets that have a text as a stem, or that share a long part or a run of telling words with the text."""
     words = kept_words(text)
     marks = {_mark(b"stem", b"".join(words), key), *_text_marks([words], key), *_run_marks(words, key)}
     return [name for name, own in sets.items() if not marks.isdisjoint(_cut(own.wholes) | _cut(own.parts))]
@@ -118,7 +118,7 @@ def sets_quoted_by(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str
 
 @dataclass(slots=True, repr=False)
 class KnownItems:
-    """Number of known items of one set: `exact` ones, and `edited` ones, which share the `seen` parts with the set."""
+    """Numbers of known items of one set: `exact` copies, and `edited` copies, which share the `seen` parts."""
 
     wholes: set[bytes]
     parts: set[bytes]
@@ -137,11 +137,11 @@ class KnownItems:
 
     @property
     def n(self) -> int:
-        """Number of known items. A phrase that many items share counts as one."""
+        """Number of known items. A phrase that many items share counts once."""
         return self.exact + min(self.edited, len(self.seen))
 
     def is_copy(self, n_items: int) -> bool:
-        """Return whether so many known items make a set of `n_items` a copy."""
+        """Return whether a set of `n_items` items is a copy if it has this many known items."""
         many = self.exact >= LEAST or self.n >= max(LEAST, SHARE * min(n_items, self.registered or n_items))
         return many or 2 * self.exact > n_items or 2 * self.n > max(2, n_items)
 
@@ -211,7 +211,7 @@ def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
 
 
 def _run_marks(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
-    """Yield the mark of each shortest run of telling words, starting at every word, or without overlap if `apart`."""
+    """Yield the mark of each shortest run of telling words. Runs start at every word, or do not overlap if `apart`."""
     telling = [word for word in words if word not in COMMON]
     start = end = size = 0
     while end < len(telling):

@@ -26,8 +26,8 @@ from robustify.restricted.ids import Split, items_in, read_split
 
 
 def open_for(split: Split, adapter: str) -> Access:
-    """Return the permission to read the set of a split. Raise `AuthorisationError` if a requirement is not met, the split
-    has another key, or is smaller than a cell, and `DataError` if it belongs to another set or version."""
+    """Return permission to read the set of a split. Raise `AuthorisationError` if a requirement is not met, or the
+    split has another key or is smaller than a cell, and `DataError` if it belongs to another set or version."""
     loaded = find_adapter(adapter)
     manifest = loaded.manifest
     if (manifest.id, manifest.version) != (split.dataset, split.version):
@@ -96,8 +96,8 @@ def local_items(
 
 
 def _near_the_task(name: str, source: str, argv: Sequence[str]) -> Path:
-    """Return the path of a split from the file of the task. If lm-eval does not name the file, because the task was given
-    by its path or lm-eval is older, use `--include_path` or the current folder. Raise `UsageError` if there is none."""
+    """Return the path of a split next to the task folder. If lm-eval does not name the task file, because it is older or
+    got the task as a path, use `--include_path` or the current folder. Raise `UsageError` if there is no such file."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--include_path", nargs="?", type=Path, default=Path("lm_eval_tasks"), const=Path())
     include_path = parser.parse_known_args(argv[1:])[0].include_path
@@ -106,8 +106,8 @@ def _near_the_task(name: str, source: str, argv: Sequence[str]) -> Path:
         if path.is_file():
             return path
     raise UsageError(
-        f"{name!a} is not beside the folder of the task. Keep the run's folders `splits` and `lm_eval_tasks` together, and "
-        "start lm-eval with the name of the task: --include_path RUN/lm_eval_tasks --tasks NAME.",
+        f"{name!a} is not next to the task folder. Keep the run's `splits` and `lm_eval_tasks` folders together, and pass "
+        "the task name to lm-eval: --include_path RUN/lm_eval_tasks --tasks NAME.",
         code="split-not-found",
     )
 

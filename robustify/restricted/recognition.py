@@ -82,14 +82,14 @@ def require_ordinary_files(
 
 
 def require_unrestricted(name: str, words: Iterable[str], files: Iterable[Path]) -> None:
-    """Raise `AuthorisationError` if names of data, in any spelling, or files are those of a restricted set."""
+    """Raise `AuthorisationError` if names (in any spelling) or files belong to a restricted set."""
     manifests = _restricted()
     spellings = {_spelling(word) for word in words}
     set_names = {manifest.id: [*map(_spelling, _names(manifest))] for manifest in manifests}
     named = [set_id for set_id, own in set_names.items() if any(n in text for n in own for text in spellings)]
     if named:
         raise AuthorisationError(
-            f"{name}: this name, or one in its files, contains the name of {', '.join(named)}, so nothing was loaded. Use "
+            f"{name} or a name in its files contains the name of {', '.join(named)}, so nothing was loaded. Use "
             "the adapter of the set (`robustify restricted adapter list`).",
             code="restricted-name",
         )
@@ -102,7 +102,7 @@ def refuse_copy(name: str, items: Sequence[Item]) -> None:
 
 
 def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
-    """Return every sign of sensitive content, including those that an attestation lifts. Raises as `require_every`."""
+    """Return every sign of sensitive content, even if an attestation lifts it. Raises as `require_every`."""
     paths = [Path(source.path) for source in sources if source.path]
     called = [bench.name, *names, *(source.name for source in sources if source.name)]
     return list(_signs(bench.items, paths, called))
@@ -155,7 +155,7 @@ def _copy_signs(items: Sequence[Item], ids: Iterable[str] = ()) -> Iterator[Sign
 
 
 def _restricted() -> list[Manifest]:
-    """Return the manifests of all restricted sets that are found by name, or were accepted and still exist."""
+    """Return the manifests of restricted sets that are found by name, or were accepted and still exist."""
     folders = [Path(row.folder) for row in accepted() if row.folder]
     adapters = [find_adapter(str(folder)) for folder in folders if (folder / FILE).is_file()]
     manifests = {adapter.manifest.id: adapter.manifest for adapter in (*adapters, *require_every())}

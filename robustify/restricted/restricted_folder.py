@@ -1,4 +1,4 @@
-"""Run folder of a restricted set, with its released page and hashed splits, and their publication.
+"""Run folder of a restricted set, and publication of its released page and hashed splits.
 
 Answers, verdicts and texts are not written, because the cache has what judging needs. The seal is added last. The page
 and splits are published after an entry in the record of releases.
@@ -103,7 +103,7 @@ class RestrictedPolicy:
             return self.access.read(skip_bad=any(source.skip_bad for source in self.config.data))
 
     def require_public(self) -> None:
-        """Refuse a restricted set: only a run may show its numbers, and only within the budget."""
+        """Refuse a restricted set, because its numbers may appear only on the page of a run, within the budget."""
         about = self.access.manifest.id
         raise AuthorisationError(
             f"{self.config.name} is a restricted set; expected a public set. To check its data, run `robustify restricted "
@@ -156,8 +156,8 @@ class RestrictedPolicy:
         return open_run(folder, self.guard)
 
     def _candidates(self, inputs: RunInput, summary: Summary, manifest: Mapping[str, Any]) -> Candidates:
-        """Return the numbers that may be released, with no name that contains a word of an item. The record of releases
-        knows them by the real names, so that a name that is listed later costs nothing."""
+        """Return the numbers that may be released, under names that contain no word of an item. The record of
+        releases knows them by the real names, so that a name that is listed later costs nothing."""
         about, key = self.access.manifest, self.access.key
         listed = {*about.topics, *(file.topic for file in about.data.files if file.topic)}
         words = ItemWords.of(inputs.items or (), listed)
@@ -209,8 +209,8 @@ class RestrictedPolicy:
 
 
 def policy_of(config: Config, folder: Path | None, guard: Guard) -> RestrictedPolicy | None:
-    """Return the policy of a restricted set, or None for a public set, before any item is read. Raise `AuthorisationError`
-    if a restricted set lacks a required fact, or a model would send prompts to another host."""
+    """Return the policy of a restricted set, or None for a public set. No item is read before. Raise
+    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to another host."""
     access = authorised(config.name, config.adapter, folder, public=config.sensitivity == "public")
     if access is None:
         return None
@@ -268,8 +268,8 @@ def publish(run: Run, folder: Path, groups: Sequence[str] = ()) -> Release:
 
 
 def emit_split(run: Run, name: str) -> Split:
-    """Record a release, and return a hashed split of a restricted run for publication. Raise as `publish`, `DataError` if
-    the split has too few items, and `GuardrailError` if a guardrail stops exports."""
+    """Record the release of a hashed split of a restricted run, and return the split. Raise the same errors as
+    `publish`, `DataError` if the split has too few items, and `GuardrailError` if a guardrail stops exports."""
     new, file = _release(run, name), f"splits/{name}.json"
     if halting := read_released(run).halting:
         end = "failed, so no list is published. See the report."
@@ -277,7 +277,7 @@ def emit_split(run: Run, name: str) -> Split:
         raise GuardrailError(*lines, code="failed-guardrail")
     if file not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} has no split {name}, because it has too few items (min_cell).",
+            f"{run.folder} has no split {name}, because the split has fewer items than min_cell.",
             code="missing-split",
         )
     run.require_unchanged(file)
@@ -325,7 +325,7 @@ def _claim(run: Run) -> SplitOf:
 
 
 def _release(run: Run, what: str) -> Release:
-    """Return a release of this run without its content."""
+    """Return the record of a release of this run, except for its content."""
     of, about, page = _claim(run), run.manifest["adapter"], read_released(run)
     # The bits owed for the verdict and the number of flags are the same in every release of a split.
     budget, cell = (page.available or 0.0) - page.owed, max(CELL, run.manifest["release"]["min_cell"])

@@ -28,7 +28,7 @@ _MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Digest and number of records of a file of a set."""
+    """Digest and record count of one data file."""
 
     sha256: str
     records: int
@@ -85,14 +85,14 @@ def accepted() -> tuple[Acceptance, ...]:
 
 
 def copied_sets(items: Sequence[Item], ids: Iterable[str] = ()) -> dict[str, int]:
-    """Return the accepted restricted sets of which the items are a copy, and how many items belong to each. Items are
-    recognized by their texts or IDs, and items without texts by these `ids`."""
+    """Return the accepted restricted sets that the items copy, and the number of items from each of these sets. Items
+    are recognized by their texts or IDs, and items without texts by these `ids`."""
     key, sets = _marked_sets()
     return sets_copied_by(items, key, sets) or sets_with_ids([*(item.id for item in items), *ids], key, sets)
 
 
 def quoted_sets(text: str) -> list[str]:
-    """Return the accepted restricted sets from which a text repeats an item."""
+    """Return the accepted restricted sets whose items are quoted in a text."""
     return sets_quoted_by(text, *_marked_sets())
 
 

@@ -1,1 +1,1 @@
-"""A run: its folder and its table of verdicts."""
+"""Run folders: the files of a run, typed readers of these files, and the seal of restricted runs."""

@@ -149,12 +149,12 @@ class Run:
 
     @cached_property
     def verdict_table(self) -> "pd.DataFrame":
-        """Cells of `verdicts.csv` as texts. Raises `DataError` if the file is missing or is not such a table."""
+        """Cells of `verdicts.csv` as strings. Raises `DataError` if the file is missing or is not such a table."""
         return stored.csv_table(self.folder / VERDICTS, "topic", "verdict")
 
     @cached_property
     def looks(self) -> "pd.DataFrame | None":
-        """Cells of `looks.csv` as texts, or None if there is no such file. Raises `DataError` if it is not such a table."""
+        """Cells of `looks.csv` as strings, or None without the file. Raises `DataError` if it is not such a table."""
         if LOOKS not in self.manifest["files"]:
             return None
         self.require_unchanged(LOOKS)
@@ -177,18 +177,18 @@ class Run:
 
     @property
     def judged_files(self) -> frozenset[str]:
-        """Files from which a run is judged again, so that judging cannot restore them."""
+        """Names of the files that judging reads, and therefore cannot restore."""
         # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
         topics = () if self.holds_text else (VERDICTS,)
         return frozenset(("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *self.split_files))
 
 
-_INTERRUPTED = "If a run was interrupted, give its command again: the cache keeps what models answered."
+_INTERRUPTED = "If a run was interrupted, repeat its command. The cache keeps the models' answers."
 
 
 def open_run(folder: Path, guard: Guard) -> Run:
     """Open the run in a folder. Raise `UsageError` if there is no finished run, `DataError` if `run.json` has another
-    format, and `AuthorisationError` if the seal of a restricted run is invalid, or the key to verify it is missing."""
+    format, and `AuthorisationError` if the seal of a restricted run is invalid, or the key for the seal is missing."""
     if not folder.is_dir():
         raise UsageError(
             f"{folder} is not a folder; expected a finished run. {_INTERRUPTED}", code="not-a-run"
@@ -196,8 +196,8 @@ def open_run(folder: Path, guard: Guard) -> Run:
     if not (folder / MANIFEST).is_file():
         if stored.is_published(folder / "summary.json"):
             raise UsageError(
-                f"{folder} is the published page of a restricted run, which only its owner can check; expected a "
-                "finished run. Read its report.html.",
+                f"{folder} is the published page of a restricted run; expected a finished run. Read its report.html. "
+                "Only the owner of the run can check it.",
                 code="published-page",
             )
         hint = f"Create one with `robustify CONFIG -o {folder}`."
@@ -299,9 +299,9 @@ def replacing(
     manifest: Mapping[str, Any],
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict,
 ) -> Iterator[Path]:
-    """Create a staging folder whose files replace those of a run when the block ends. `run.json` comes last,
-    sealed by `finish`. Raise `ResourceError` if the folder cannot be written. The old run is then intact or
-    gone, never mixed with the new."""
+    """Create a staging folder whose files replace a run's files when the block ends. `run.json` comes last, sealed by
+    `finish`. Raise `ResourceError` if the folder cannot be written. The old run is then intact or gone, never mixed
+    with the new."""
     with writable(folder, files.OTHER_FOLDER), staging(folder) as place:
         yield place
         # Files listed by earlier runs in this folder, including a run that was killed while writing.
@@ -328,8 +328,8 @@ def _files(place: Path) -> list[str]:
 def _move(
     place: Path, folder: Path, names: Sequence[str], before: set[str], *, replaces: bool = True
 ) -> None:
-    """Move files from a staging folder to a run's folder, and remove the run.json that they replace. While it is missing, a
-    list has the files of this run and of those `before`."""
+    """Move files from a staging folder to a run's folder, and remove the old run.json. Until the new run.json is
+    written, a list has the files of this run and of those `before`."""
     write_json(place / _WRITING, {"files": sorted({*before, *names})})
     move_up(place, folder, _WRITING)
     if replaces:

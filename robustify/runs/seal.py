@@ -19,8 +19,7 @@ def seal(manifest: Mapping[str, Any], key: "Key") -> dict[str, Any]:
 
 
 def require_seal(folder: Path, manifest: Mapping[str, Any]) -> "Key":
-    """Return the key that sealed a run.json. Raise `AuthorisationError` if it is missing or different, or run.json was
-    edited."""
+    """Return the key that sealed a run.json. Raise `AuthorisationError` if that key is missing, or run.json was edited."""
     from robustify.base.key_file import IDS_FILE_VARIABLE, evaluator_key
 
     key = evaluator_key()

@@ -1,4 +1,4 @@
-"""Typed reader of the files of a run. A value that robustify would not have written is refused.
+"""Typed readers of the files of a run. A value that robustify would not have written is refused.
 
 Errors name the file with its line, field, or column, but no value, because a value may be item text.
 """
@@ -113,7 +113,7 @@ _STATE: TypeAdapter[State] = TypeAdapter(State)
 
 
 def is_restricted(manifest: Mapping[str, Any]) -> bool:
-    """Return whether any field of run.json indicates a restricted run. Removing one does not make the run public."""
+    """Return whether any field of run.json indicates a restricted run. Removing one field changes nothing."""
     files = manifest.get("files")
     names = list(files) if isinstance(files, Mapping) else []
     return any(name in manifest for name in _RESTRICTED) or any(n.startswith("splits/") for n in names)
@@ -137,8 +137,8 @@ def rows(path: Path, model: TypeAdapter[Any]) -> Iterator[dict[str, Any]]:
 
 
 def split_items(path: Path, guard: Guard) -> Iterator[Item]:
-    """Yield the items of a run's split file, or nothing if the file does not exist. Raise `AuthorisationError` if they
-    are of a restricted set whose terms were accepted after the run."""
+    """Yield the items of a run's split file, or nothing if the file does not exist. Raise `AuthorisationError` if the
+    items belong to a restricted set whose terms were accepted after the run."""
     if not path.is_file():
         return
     try:
@@ -150,7 +150,7 @@ def split_items(path: Path, guard: Guard) -> Iterator[Item]:
 
 
 def released_state(path: Path) -> State:
-    """Return the state of a restricted run from its released page. Raise `DataError` if it is not a state."""
+    """Return the state of a restricted run from its released page. Raise `DataError` if the page has no valid state."""
     try:
         return _STATE.validate_python(json_file(path)["state"])
     except (ValueError, KeyError, TypeError):
@@ -166,7 +166,7 @@ def json_file(path: Path) -> Any:
 
 
 def is_published(path: Path) -> bool:
-    """Return whether a `summary.json` is that of a published page."""
+    """Return whether a `summary.json` belongs to a published page."""
     try:
         tree = json_file(path)
     except DataError:
@@ -175,8 +175,8 @@ def is_published(path: Path) -> bool:
 
 
 def csv_table(path: Path, *required: str) -> "pd.DataFrame":
-    """Return a CSV file of a run with every cell as text, without the quotes added for spreadsheets. Cells of columns
-    other than `item` and `WORDS` are numbers or empty."""
+    """Read a CSV file of a run with every cell as a string, without the quotes added for spreadsheets. Cells of
+    columns other than `item` and `WORDS` are numbers or empty."""
     import numpy as np
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Names that may leave a restricted run: those that contain no word of an item, or that the manifest lists."""
+"""Names that may be published from a restricted run: names without any word of an item, and names in the manifest."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -19,7 +19,7 @@ _SIZE = re.compile(r"\b\d+[bkm]?\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ItemWords:
-    """Folded words of all stems and choices, their texts without blanks, and the names that the manifest lists."""
+    """Folded words of all stems and choices, their texts without spaces, and the names that the manifest lists."""
 
     words: frozenset[bytes] = frozenset()
     listed: Collection[str] = ()
@@ -32,22 +32,22 @@ class ItemWords:
         return cls(frozenset().union(*map(_words, texts)), listed, b" ".join(map(joined_words, texts)))
 
     def shown(self, name: str, instead: str) -> str:
-        """Return a name if it may leave the run, and otherwise `instead`."""
+        """Return a name if it may be published, and otherwise `instead`."""
         is_name = len(name) <= LONGEST and len(name.split()) <= MOST_WORDS and name.isprintable()
         return name if is_name and (name in self.listed or self._lacks(name)) else instead
 
     def model(self, name: str, number: int) -> str:
-        """Return the name of a model, or its number."""
+        """Return the name of a model if it may be published, and otherwise `model` and its number."""
         # A name that is not a single printable word might be text.
         fit = _NAME.fullmatch(name) and (name in self.listed or self._lacks(_SIZE.sub(" ", name)))
         return name if fit else f"model {number}"
 
     def models(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Map all model names to names that may leave the run."""
+        """Map each model name to a name that may be published."""
         return {name: self.model(name, i) for i, name in enumerate(names, 1)}
 
     def _lacks(self, name: str) -> bool:
-        """Return whether no item shares with the name: the name without blanks, a word of it, or a long word in it."""
+        """Return whether items lack the name: the whole name without spaces, each word, and each long word inside it."""
         bare_name, words = joined_words(name), _words(name) | _words(_INNER_CAPITAL.sub(" ", name))
         inside = len(bare_name) >= LONG and bare_name in self.texts
         return not (

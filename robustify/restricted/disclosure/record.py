@@ -1,4 +1,4 @@
-"""Record of releases under one key, which prevents two releases from revealing an item together.
+"""Record of the releases under one key. It prevents two releases from revealing an item together.
 
 It is a file of mode 0600 beside the key (`KEY FILE.releases`). Each line is one release, sealed with the key, and contains
 the SHA-256 of the line before it, so that changed, moved or removed lines are detected. Releases under another key or from
@@ -48,7 +48,7 @@ _RECORDED = {"kept": "robust", "flagged": "shortcut", "undecided": "undecided"}
 
 @dataclass(frozen=True, slots=True)
 class SplitOf:
-    """Keyed digests of a set and its split: of the IDs, of the sorted choices of each item, and of the split."""
+    """Keyed digests of the IDs of a set, of the sorted choices of each item, and of the split."""
 
     items: str
     digests: tuple[str, ...]
@@ -85,8 +85,8 @@ class Release:
         ]
 
     def room(self, earlier: Sequence["Release"]) -> tuple[float, set[str]]:
-        """Return the bits that earlier releases leave, and the digests of numbers that are free, whatever their values.
-        Records of earlier versions have only the digests with the values."""
+        """Return the number of bits left after earlier releases, and the digests of numbers that are already paid
+        for, whatever their values. Records of earlier versions have only the digests with the values."""
         paid_for = [
             release.codes or [mark for mark, _ in release.numbers]
             for release in earlier
@@ -101,8 +101,8 @@ _RELEASE = TypeAdapter(Release)
 
 
 def split_of(key: Key, items: Sequence[Item], verdicts: Mapping[str, str]) -> SplitOf:
-    """Return the keyed digests of items, and of the split that `verdicts` defines by item ID. Items are identified by their
-    choices, because a screen sees nothing else. Stems, case, spaces and punctuation do not change a digest."""
+    """Return the keyed digests of items and of their split, given the verdict of each item ID. Items are identified by
+    their choices, because a screen sees nothing else. Stems, case, spaces and punctuation do not change a digest."""
     own = {item.id: digest(key, sorted(map(_folded, item.choices)))[:_DIGEST] for item in items}
     return SplitOf(
         items=digest(key, sorted(own)),
@@ -122,7 +122,7 @@ def _folded(choice: str) -> str:
 
 
 def refusal(new: Release, earlier: Sequence[Release]) -> Notice | None:
-    """Return the reason why `new` must not be published after the earlier releases, or None if it may."""
+    """Return the reason to refuse the release `new` after earlier releases, or None if it may be published."""
     same_version = [
         release for release in earlier if (release.dataset, release.version) == (new.dataset, new.version)
     ]
@@ -196,8 +196,8 @@ def remember(key: Key, file: Path, run: Path) -> None:
 
 
 def require_newest(key: Key, file: Path, run: Path, page: Path | None = None, signature: str = "") -> None:
-    """Raise `AuthorisationError` if a run, or a page of the same data beside `page`, knows more releases than the record.
-    The keyed digest of the data is in the `signature`."""
+    """Raise `AuthorisationError` if a run, or a page of the same data next to `page`, counts more releases than the
+    record. The `signature` is the keyed digest of the data."""
     counts, data = [0], {part for part in signature.split("|") if part.startswith("data:")}
     with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
         n, mac = json.loads((run / _COUNT).read_text(encoding="utf-8"))
@@ -225,7 +225,7 @@ def begin(key: Key, file: Path) -> None:
     with _writing(file):
         if os.path.lexists(file):
             raise UsageError(
-                f"{file} already exists. A record of releases is never overwritten.",
+                f"{file} already exists, and a record of releases is never overwritten. Keep it, or create a new key.",
                 code="release-record-exists",
             )
         head = {"format": _FORMAT, "key_id": key.id, "at": utc_now()}
@@ -251,8 +251,8 @@ def _read_record(key: Key, file: Path) -> tuple[list[str], list[Release]]:
         row = _verified_row(key, line, before)
         if row is None or not line.endswith("\n"):
             raise AuthorisationError(
-                f"{file}:{n}: The line was edited, a line before it is missing, or the key is not {key.id}. "
-                "Restore the record as robustify wrote it.",
+                f"{file}:{n}: The line was edited, a line before it is missing, or the record was not written "
+                f"with key {key.id}. Restore the original record.",
                 code="edited-release-record",
             )
         rows.append(row)
@@ -275,7 +275,7 @@ def _sealed_line(key: Key, row: Mapping[str, object], before: str) -> str:
 
 
 def _verified_row(key: Key, line: str, before: str) -> Any:
-    """Return the content of a line of the record, or None if its seal or its link to the previous line is wrong."""
+    """Return the content of a line of the record, or None if the line's seal or its link to the previous line is wrong."""
     try:
         row = json.loads(line)
         mac = row.pop("mac")

@@ -52,8 +52,8 @@ def rounded_interval(share: float, n: int) -> tuple[float, float]:
 
 
 def bits(kind: Kind, step: float) -> float:
-    """Return the bits that a released number may reveal: log2 of the number of its possible values. A p may also be not
-    measured, and a share not measured or based on too few items."""
+    """Return the number of bits that a released number may reveal: log2 of the number of its possible values. A
+    p-value may also be unmeasured, and a share may be unmeasured or based on too few items."""
     if kind == "state":
         return STATE_BITS
     return math.log2(P_VALUES + 1 if kind == "p" else round(1 / step) + 3)
@@ -91,12 +91,12 @@ class ReleasedTopics(BaseModel):
 
     @property
     def group(self) -> ReleaseGroup:
-        """ReleaseGroup of the table."""
+        """Group that the table belongs to."""
         return "topics"
 
     @property
     def code(self) -> Sequence[str]:
-        """The table without its values."""
+        """Code of the table, which does not depend on its values."""
         return ["code", self.name]
 
     @property
@@ -121,8 +121,8 @@ class TopicBlock:
 
 
 def topic_table(topics: Mapping[str, TopicRow], k: int, step: float, words: ItemWords) -> ReleasedTopics:
-    """Return the topic table. It has no rows if the topics are too small even when merged. Whether a name may leave changes
-    no other part of it."""
+    """Return the topic table. It has no rows if the topics are too small even when merged. Hiding a name changes no
+    other part of the table."""
     every = [(name, f"topic {i}", row) for i, (name, row) in enumerate(sorted(topics.items()), start=1)]
     plain = [ItemWords().shown(name, number) for name, number, _ in every]
     named = {old: words.shown(name, number) for old, (name, number, _) in zip(plain, every, strict=True)}
@@ -238,9 +238,9 @@ class Candidates(BaseModel):
     def shown(
         self, groups: Sequence[str] = (), room: float | None = None, paid_for: Collection[str] = ()
     ) -> list[int]:
-        """Return which numbers of the `groups` (by default, all) fit into `room` bits (by default, the budget). Those
-        whose codes or marks are `paid_for` cost nothing. Only order and bits decide, because a choice by value would be
-        information."""
+        """Return the positions of the numbers in `groups` (by default, all) that fit into `room` bits (by default,
+        the budget). Numbers whose codes or marks are `paid_for` cost nothing. Only order and bits decide, because a
+        choice by value would be information."""
         bits_left = (self.page.available or 0.0) - self.page.owed if room is None else room
         fitting = list[int]()
         for i in self._positions_in(groups) if self.enough else ():
@@ -252,7 +252,7 @@ class Candidates(BaseModel):
         return fitting
 
     def filled(self, groups: Sequence[str] = (), fit: Sequence[int] | None = None) -> Released:
-        """Return the page with those numbers of the given groups that fit the budget."""
+        """Return the page with the numbers of these groups that fit the budget."""
         fit = self.shown(groups) if fit is None else fit
         numbers = [self.numbers[i] for i in fit]
         return self.page.model_copy(
@@ -264,7 +264,7 @@ class Candidates(BaseModel):
         )
 
     def published(self, groups: Sequence[str] = (), fit: Sequence[int] | None = None) -> Released:
-        """Return the page to publish."""
+        """Return the page to publish, without the fields that are only for the evaluator."""
         update = {"release_level": "published", "failed": (), "halting": (), "replaced": ()}
         return self.filled(groups, fit).model_copy(update=update)
 
@@ -308,7 +308,7 @@ def candidates(summary: Summary, label: Label, words: ItemWords, min_cell: int =
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Counts of a split, and methods that round its numbers and charge their bits."""
+    """Counts of a split, and methods that round its numbers and compute their cost in bits."""
 
     n: int
     kept: int
@@ -370,7 +370,7 @@ class _Page:
                 )
 
     def _state(self, numbering: Numbering, looks: Looks | None) -> ReleasedNumber:
-        """Return whether a model's looks are claimed (1 or 0), or unknown if the run cannot tell."""
+        """Return the released state of a model's looks: 1 if claimed, 0 if not, and null if the run cannot tell."""
         value, reason = None, "not measured" if looks is None else "cannot tell"
         if looks is not None and min(looks.n or 0, looks.wrong_picks) >= self.k:
             value = {"claimed": 1.0, "wrong picks only": 0.0}.get(looks.state)

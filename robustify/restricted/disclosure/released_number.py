@@ -1,4 +1,4 @@
-"""A released number, and the names by which the record of releases knows it.
+"""A released number, and the names by which the record of releases identifies the number.
 
 A number is known by its measure, its part, and its model or rule, so that a new label in `report/messages.yaml` does not
 make it another number. Records of earlier versions knew a number by its name, of which the label was a part.
@@ -56,7 +56,7 @@ class ReleasedNumber(BaseModel):
 
     @property
     def code(self) -> Sequence[str]:
-        """The number without its value."""
+        """Code of the number, which does not depend on its value."""
         return ["code", self.measure, self.subject, self.part]
 
     @property

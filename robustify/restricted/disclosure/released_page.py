@@ -1,4 +1,4 @@
-"""Output of a restricted run, from `Released` alone: its page, its Markdown file, and lines for a terminal."""
+"""Output of a restricted run, made only from `Released`: HTML page, Markdown file, and lines for a terminal."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath
