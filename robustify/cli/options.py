@@ -83,7 +83,7 @@ cache_dir = option(
     to="cache", callback=_cache_folder,
 )  # fmt: skip
 """Option `--cache-dir`, passed to the command as `cache`, with the default filled in."""
-FORCE = option("--force", "Replace a run of another benchmark in that folder.")
+FORCE = option("--force", "Replace a run of another benchmark or secret key in that folder.")
 STRICT = option("--strict", "Also exit with code 7 if the state is not evaluated.")
 HIDDEN = option(
     "--hidden question|passage|context|image",

@@ -51,6 +51,11 @@ class PublicPolicy:
                 code="restricted-set",
             )
 
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """Fields of run.json that runs of other restricted sets or keys have."""
+        return {}
+
     def inside(self, folder: Path) -> AbstractContextManager[None]:
         """Return a context that changes nothing."""
         return nullcontext()

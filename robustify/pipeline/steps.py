@@ -105,7 +105,7 @@ def _read(folder: Path, policy: SetPolicy, wings: Wings, *, force: bool) -> Load
     refuse_foreign(folder)
     bench = load_bench(policy)
     if not force:
-        refuse_other(folder, policy.config.name, bench.sha256, bench.items, policy.guard)
+        refuse_other(folder, policy.config.name, bench.sha256, bench.items, policy.guard, policy.identity)
     return bench
 
 

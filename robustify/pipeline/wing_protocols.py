@@ -4,7 +4,7 @@ further questions.
 `robustify/wings.py` plugs the wings in, for commands and the Python API.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,11 @@ class SetPolicy(Protocol):
     @property
     def guard(self) -> Guard:
         """Guard that sees all items."""
+        ...
+
+    @property
+    def identity(self) -> Mapping[str, object]:
+        """Fields of run.json in which only runs of another set or secret key differ. A public set has none."""
         ...
 
     @property

@@ -83,6 +83,12 @@ class RestrictedPolicy:
     keeps_texts: bool = False
 
     @property
+    def identity(self) -> Mapping[str, object]:
+        """Adapter and key of the run."""
+        set_ = self.access.manifest
+        return {"adapter": {"id": set_.id, "version": set_.version}, "key_id": self.access.key.id}
+
+    @property
     def cache_key(self) -> bytes | None:
         """Subkey of the score cache."""
         return self.access.key.derived("cache")
@@ -199,8 +205,7 @@ class RestrictedPolicy:
         settings["models"] = [{"name": m.name, "engine": m.engine, "role": m.role} for m in config.models]
         about = {
             "sensitivity": "restricted",
-            "adapter": {"id": set_.id, "version": set_.version},
-            "key_id": self.access.key.id,
+            **self.identity,
             "release": {"min_cell": set_.min_cell},
         }
         data = {name: inputs.data[name] for name in ("layout", "n_items")}

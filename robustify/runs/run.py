@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from robustify.base import files
@@ -260,9 +261,17 @@ def refuse_foreign(folder: Path) -> None:
         )
 
 
-def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item], guard: Guard) -> None:
-    """Raise `UsageError` if a folder contains a run of another benchmark. Its name differs, or its data have
-    another digest and none of these items. Items without known text cannot differ."""
+def refuse_other(
+    folder: Path,
+    name: str,
+    digest: str,
+    items: Sequence[Item],
+    guard: Guard,
+    identity: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    """Raise `UsageError` if a folder contains a run of another benchmark. Its name or its `identity` differs, or its data
+    have another digest and none of these items. Items without known text cannot differ. `identity` has the adapter and key
+    of a restricted run."""
     try:
         run = Run(folder, json_file(folder / MANIFEST), guard)
         other_name, data = run.manifest["config"]["name"], run.manifest["data"]
@@ -273,10 +282,13 @@ def refuse_other(folder: Path, name: str, digest: str, items: Sequence[Item], gu
     except (DataError, KeyError, TypeError, AttributeError):
         # A damaged run is replaced.
         return
-    if other_name != name or not shares:
-        differs = (
-            f"not of {name}" if other_name != name else f"but has none of the {len(texts)} items of this run"
-        )
+    if other_name != name:
+        differs = f"not of {name}"
+    elif changed := [part for part in stored.IDENTITY if run.manifest.get(part) != identity.get(part)]:
+        differs = f"but not with the {' and '.join(changed)} of this run"
+    else:
+        differs = "" if shares else f"but has none of the {len(texts)} items of this run"
+    if differs:
         raise UsageError(
             f"{folder} contains a run of {other_name}, {differs}. Choose another folder with -o DIR, or replace it with "
             "--force.",

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 SEAL = "mac"
 """Field of run.json with the seal of a restricted run."""
-_RESTRICTED = ("sensitivity", "key_id", "adapter", "release", SEAL)
+IDENTITY = ("adapter", "key_id")
+"""Fields of run.json that tell a restricted run from another of the same name."""
+_RESTRICTED = ("sensitivity", *IDENTITY, "release", SEAL)
 WORDS = ("topic", "verdict", "reason", "cloze_excluded", "picked_by", "cue")
 """Columns of `verdicts.csv` without numbers."""
 _CELLS = {

@@ -1,5 +1,6 @@
 """A restricted run end to end, with stubs for models: what is around it, and what it leaves behind."""
 
+import hashlib
 import json
 import os
 import resource
@@ -15,12 +16,14 @@ from robustify.base.key_file import evaluator_key
 from robustify.pipeline import config as configs
 from robustify.pipeline import model_steps, steps
 from robustify.restricted.confinement import OFFLINE, TEMPORARY, confined
+from robustify.restricted.disclosure import record
 from robustify.restricted.disclosure.released_page import read_released
 from robustify.restricted.restricted_folder import emit_split
+from robustify.runs.run import refuse_other
 from robustify.wings import wings
-from tests.support import restricted_run
+from tests.support import restricted_run, restricted_set
 from tests.support.cases import refuses
-from tests.support.restricted_set import write_set
+from tests.support.restricted_set import key_file, write_set
 
 N = 60
 
@@ -125,6 +128,34 @@ def test_a_run_keeps_its_log_and_clears_what_a_killed_one_left(
     assert json.loads((out / "run.log").read_text())["calls"] == 3
     assert (out / "run.log").stat().st_mode & 0o777 == 0o600
     assert "run.log" not in run.manifest["files"]
+
+
+@pytest.mark.parametrize("changes", ["key", "version"])
+def test_a_run_of_another_key_or_version_is_replaced_by_force_only(
+    mock: Path, monkeypatch: pytest.MonkeyPatch, changes: str
+) -> None:
+    folder, cache = mock / "out" / "run", mock / "cache"
+    first = restricted_run.run(mock, folder)
+    assert restricted_run.run(mock, folder).manifest == first.manifest
+    with refuses("run-of-another-benchmark"):  # a public run of that name
+        refuse_other(folder, "mock", "0", (), wings().guard)
+    before = (folder / "run.json").read_bytes()
+    if changes == "key":
+        (mock / "newer").mkdir(mode=0o700)
+        newer = key_file(mock / "newer", hashlib.sha256(b"newer").digest())
+        monkeypatch.setenv("ROBUSTIFY_KEY_FILE", str(newer))
+        record.begin(evaluator_key(), record.record_file())
+    else:
+        manifest = mock / "adapters" / restricted_set.ADAPTER / "manifest.yaml"
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": "2"}))
+        restricted_set.accept(mock)
+    for start in (steps.robustify, steps.foretold):
+        with refuses("run-of-another-benchmark"):
+            start(restricted_run.config(), folder, cache, wings())
+    assert (folder / "run.json").read_bytes() == before
+    forced = steps.robustify(restricted_run.config(), folder, cache, wings(), force=True)
+    assert forced.manifest["key_id"] == evaluator_key().id
+    assert forced.manifest["adapter"]["version"] != first.manifest["adapter"]["version"] or changes == "key"
 
 
 def test_a_halted_run_says_so_and_lists_no_items(mock: Path) -> None:
