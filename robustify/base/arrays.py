@@ -1,4 +1,4 @@
-"""Types of arrays, encoding of values as integers, and the search for tied best scores."""
+"""Array types, integer codes for values, and a search for tied best scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ ROWS = 1 << 16
 
 
 def by_rows(function: Callable[..., Any], *tables: npt.NDArray[Any]) -> Any:
-    """Apply a function to long tables in blocks of rows, and concatenate its results. It must work row by row."""
+    """Apply a row-wise function to blocks of rows of long tables, and concatenate the results."""
     starts = range(0, max(len(tables[0]), 1), ROWS)
     parts = [function(*(table[start : start + ROWS] for table in tables)) for start in starts]
     if len(parts) == 1:
@@ -41,14 +41,14 @@ def coded(values: npt.NDArray[T]) -> tuple[npt.NDArray[T], Ints]:
 
 
 def numbered(names: Sequence[str]) -> tuple[list[str], Ints]:
-    """Return the sorted distinct names and the index of each name among them (n,)."""
+    """Return the sorted distinct names, and the index of each name among them (n,)."""
     kinds = sorted(set(names))
     place = {name: i for i, name in enumerate(kinds)}
     return kinds, np.fromiter(map(place.__getitem__, names), np.int32, len(names))
 
 
 def group_numbers(items: Sequence[str], group_of: Mapping[str, str]) -> Ints:
-    """Return the index of the group that each item belongs to (n,). An item without a group is alone."""
+    """Return the group index of each item (n,). An item without a group forms its own group."""
     return numbered([f"group/{group_of[i]}" if group_of.get(i) else f"item/{i}" for i in items])[1]
 
 
@@ -59,7 +59,7 @@ ROUNDING = 1e-9
 
 
 def tied(scores: Floats, best: Floats) -> Bools:
-    """Return which scores tie with the best ones. `best` must have a shape that fits."""
+    """Return a mask of the scores that tie with the best score. `best` must broadcast to the shape of `scores`."""
     return np.asarray(best - scores <= RELATIVE_TIE * np.maximum(np.abs(best), 1e-300))
 
 

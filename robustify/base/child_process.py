@@ -1,4 +1,4 @@
-"""Runs of Python modules in separate processes that import nothing from the current folder."""
+"""Run Python modules in separate processes that import nothing from the current folder."""
 
 import json
 import os
@@ -14,16 +14,16 @@ _START = (
 
 
 def module_command(name: str, *arguments: str) -> list[str]:
-    """Return the command that runs a Python module, which ignores variables such as PYTHONPATH and imports nothing from the
-    current folder."""
+    """Return the command that runs a Python module. The process ignores variables such as PYTHONPATH, and imports nothing
+    from the current folder."""
     here, own = os.path.realpath(os.curdir), str(Path(__file__).resolve().parents[2])
     path = json.dumps([p for p in (*sys.path, own) if here == own or os.path.realpath(p) != here])
     return [sys.executable, "-I", "-c", _START, path, name, *arguments]
 
 
 def run_module(name: str, *arguments: str, folder: str | None = None) -> "subprocess.CompletedProcess[str]":
-    """Run a Python module in a folder by `module_command`, because the current folder may be another author's checkout. In
-    another folder than the current one, paths must be absolute."""
+    """Run a Python module in `folder`, or in the current folder. Nothing is imported from the current folder, because it
+    may be another author's checkout. If `folder` is given, paths in the arguments must be absolute."""
     return subprocess.run(
         module_command(name, *arguments),
         cwd=folder,

@@ -1,4 +1,4 @@
-"""Contents of packed files, without a copy on disk: the members of an archive, or the decompressed file."""
+"""Read compressed files and archives without writing the unpacked content to disk."""
 
 import bz2
 import gzip
@@ -45,8 +45,8 @@ def unpacked(stream: Stream) -> Stream:
 
 
 def unpacked_size(name: str, file: BinaryIO) -> int:
-    """Return the number of bytes of a file, or of what is compressed in it. Raise `DataError` if that is too much, or
-    damaged."""
+    """Return the size of a file in bytes, after decompression if it is compressed. Raise `DataError` if a compressed file
+    is damaged or too large."""
     with unpacked(file) as content:
         if content is file:
             return os.fstat(file.fileno()).st_size
@@ -55,7 +55,7 @@ def unpacked_size(name: str, file: BinaryIO) -> int:
             size = sum(islice(sizes, MOST_UNPACKED // _CHUNK + 1))
         except DAMAGED as error:
             raise DataError(
-                f"{name} is compressed, and damaged or incomplete ({type(error).__name__}). Get a new copy.",
+                f"{name} is a damaged or incomplete compressed file ({type(error).__name__}). Get a new copy.",
                 code="damaged-compressed-file",
             ) from None
     if size > MOST_UNPACKED:
@@ -67,13 +67,13 @@ def unpacked_size(name: str, file: BinaryIO) -> int:
 
 
 def plain_path(path: Path) -> Path:
-    """Return the path that a file would have if it were not compressed."""
+    """Return the path without the suffix of a compressed file, such as `.gz`."""
     return path.with_suffix("") if path.suffix.lower() in _SUFFIXES else path
 
 
 def layers(stream: Stream, size: int, deepest: int = DEEPEST) -> Iterator[Iterator[bytes]]:
-    """Yield the blocks of a file, and those of each file that is packed in it. Blocks have at most `size` bytes. They end
-    where a packed file cannot be unpacked."""
+    """Yield one iterator of blocks for a file, and one for each file packed inside it. Blocks have at most `size` bytes. An
+    iterator ends early if a packed file is damaged."""
     yield iter(partial(stream.read, size), b"")
     stream.seek(0)
     start = stream.read(_TAR_AT + len(_TAR))

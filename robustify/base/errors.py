@@ -6,24 +6,24 @@ from typing import ClassVar
 
 
 class Notice(str):
-    """A sentence for the user, and the `code` of its kind (such as `few-choices`), which stays when the words change."""
+    """Sentence for the user, with a `code` that names its kind (such as `few-choices`) and survives rewording."""
 
     __slots__ = ("code",)
     code: str
 
     def __new__(cls, text: str, *, code: str) -> "Notice":
-        """Return `text` with a code of lower-case words joined by hyphens."""
+        """Return `text` as a notice with this code. A code consists of lowercase words joined by hyphens."""
         message = super().__new__(cls, text)
         message.code = code
         return message
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str]]:
-        """Return the values from which copies and other processes rebuild the message."""
+        """Return the arguments of `__new__`, which copying and pickling need."""
         return (str(self),), {"code": self.code}
 
 
 def notice_code(line: str) -> str:
-    """Return the code of a message, or an empty string for a line without one."""
+    """Return the code of a message, or an empty string if the message has no code."""
     return line.code if isinstance(line, Notice) else ""
 
 
@@ -42,7 +42,7 @@ class RobustifyError(Exception):
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """Lines with their codes. A first line without one has that of the error."""
+        """Lines with their codes. If the first line has no code, it gets the code of the error."""
         first, *others = self.lines or ("",)
         codes = (notice_code(first) or self.code, *map(notice_code, others))
         return tuple(Notice(line, code=code) for line, code in zip((first, *others), codes, strict=True))
@@ -71,14 +71,14 @@ class DataError(RobustifyError):
 
     @classmethod
     def gather(cls, faults: Sequence[str], *, most: int = 20, code: str = "") -> "DataError":
-        """Combine the faults of a file into one error. Only the number of faults beyond `most` is given."""
+        """Combine the faults of a file into one error. Faults after the first `most` are only counted."""
         more = len(faults) - most
         counts = [f"... and {more} more faults of this kind"] if more > 0 else []
         return cls(*faults[:most], *counts, code=code)
 
 
 class RequestError(DataError):
-    """Requests that a model cannot accept. `faults` maps positions to reasons, which the message lines repeat."""
+    """Raised if a model cannot accept some requests. `faults` maps the position of each such request to the reason."""
 
     def __init__(self, *lines: str, faults: Mapping[int, str] | None = None, code: str = "") -> None:
         super().__init__(*lines, code=code)
@@ -86,7 +86,7 @@ class RequestError(DataError):
 
     @classmethod
     def of(cls, faults: Mapping[int, str]) -> "RequestError":
-        """Build an error with one line per faulty request, given the faults by position."""
+        """Build an error with one line per faulty request. `faults` maps the position of a request to its fault."""
         lines = (
             Notice(f"request {place}: {fault}", code=notice_code(fault) or "unfit-request")
             for place, fault in faults.items()
@@ -95,7 +95,7 @@ class RequestError(DataError):
 
 
 class UnaskableError(DataError):
-    """Error for items that a model cannot be asked about, listed by ID. `counted` is a message without IDs or lengths."""
+    """Raised if a model cannot be asked about the items in `lines`. `counted` is a message without IDs or lengths."""
 
     def __init__(self, *lines: str, counted: str, code: str = "") -> None:
         super().__init__(*lines, code=code)
@@ -103,18 +103,18 @@ class UnaskableError(DataError):
 
 
 class ItemError(DataError):
-    """Data that cannot become an item. The message gives the reason without the item's text."""
+    """Raised if data cannot become an item. The message gives the reason, but not the item's text."""
 
 
 class AuthorisationError(RobustifyError):
-    """The gate refused content, or a restricted set was refused, because its terms, data, secret key, or private folder is
-    missing, or its text would leave the machine."""
+    """The gate refused content, or the use of a restricted set is not allowed: its terms, data, secret key, or private
+    folder is missing, or its text would leave the machine."""
 
     exit_code = 4
 
 
 class ModelError(RobustifyError):
-    """A model or server is missing, damaged, refused, or lost, or returns unusable numbers."""
+    """A model or server is missing, damaged, or unavailable, refuses requests, or returns unusable numbers."""
 
     exit_code = 5
 
@@ -132,7 +132,7 @@ class GuardrailError(RobustifyError):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the start of another library's error message. Do not use this for code that receives item text."""
+    """Return the first line of another library's error message. Do not use this for code that receives item text."""
     return (str(error).splitlines() or [""])[0][:200]
 
 
@@ -141,7 +141,7 @@ DISTRIBUTION = "robustcbrn-eval"
 
 
 def installing(extras: str) -> str:
-    """Return the `pip` command that installs the named extras, for use in a message."""
+    """Return the `pip` command that installs the named extras. Messages quote it."""
     return f"`pip install '{DISTRIBUTION}[{extras}]'`"
 
 

@@ -1,4 +1,4 @@
-"""Atomic writes, locks, the folder of the cache, safe reads of regular files, and CSV cells that are safe in spreadsheets.
+"""Write files atomically, lock files, and read regular files safely. Also find the cache folder, and escape CSV cells.
 
 Unless documented otherwise, functions raise `OSError`. The gate uses this module, so that it imports only the standard
 library.
@@ -32,8 +32,8 @@ _QUOTED = re.compile("'+[=+\\-@\t\r\n\0\uff1d\uff0b\uff0d\uff20]")
 
 @contextlib.contextmanager
 def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces `path` when the block ends. If the block raises, the file is removed. With
-    `private`, its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
+    """Open a temporary file that replaces `path` at the end of the block. If the block raises an error, the temporary file
+    is removed. With `private`, its mode is 0600. With `sync`, it is flushed to disk first, which caches can skip."""
     part = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(open_descriptor(part, _CREATE, 0o600 if private else 0o666), "wb") as file:
@@ -49,8 +49,8 @@ def writing(path: Path, *, private: bool = False, sync: bool = True) -> Iterator
 
 @contextlib.contextmanager
 def writable(what: Path | str, hint: str = "") -> Iterator[None]:
-    """Turn a failure to write `what` inside the block into a `ResourceError` that ends with `hint`, or for a full disk with
-    advice to free space."""
+    """Turn a failure to write `what` inside the block into a `ResourceError`. Its message ends with `hint`, or with advice
+    to free space if the disk is full."""
     try:
         yield
     except OSError as error:
@@ -61,13 +61,13 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
-    """Write bytes to a file atomically, as `writing` does."""
+    """Write bytes to a file atomically, with the options of `writing`."""
     with writing(path, private=private, sync=sync) as file:
         file.write(data)
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write text to a file that a user named. A regular file is replaced at once, so that a failure leaves the old one."""
+    """Write text to a file that the user named. If writing fails, an existing regular file stays unchanged."""
     if path.exists() and not path.is_file():
         path.write_text(
             text, encoding="utf-8", errors="surrogatepass", newline="\n"
@@ -77,7 +77,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def write_new(path: Path, text: str) -> None:
-    """Write a new file with mode 0600 and flush it to disk. After an error, no file remains. Raise `UsageError` if it
+    """Write a new file with mode 0600 and flush it to disk. After an error, no file remains. Raise `UsageError` if the file
     already exists, and `ResourceError` if it cannot be written."""
     name = f"{str(path)!a}"
     with writable(name, "choose another place"), contextlib.ExitStack() as undo:
@@ -85,7 +85,7 @@ def write_new(path: Path, text: str) -> None:
             new = open_descriptor(path, _CREATE)
         except FileExistsError:
             raise UsageError(
-                f"{name} already exists and is never overwritten. Choose a new file.", code="file-exists"
+                f"{name} already exists and is never overwritten. Choose a new file name.", code="file-exists"
             ) from None
         undo.callback(path.unlink, missing_ok=True)
         with os.fdopen(new, "w", encoding="utf-8", newline="\n") as file:
@@ -106,12 +106,12 @@ def owner_only() -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text as UTF-8 with LF line ends, and flush the file to disk."""
+    """Write text as UTF-8 with LF line endings, and flush the file to disk."""
     write_texts(path, (text,))
 
 
 def write_texts(path: Path, texts: Iterable[str]) -> None:
-    """Write texts one after another to a file, as `write_text` does."""
+    """Write several texts to one file, in order, as `write_text` does."""
     with open(path, "w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
         file.writelines(texts)
         file.flush()
@@ -125,7 +125,7 @@ def write_json(path: Path, value: object) -> None:
 
 @contextlib.contextmanager
 def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
-    """Create a temporary folder inside `folder` for files that are moved up once all are written. Folders of killed
+    """Create a temporary folder inside `folder`. Its files are moved up when all are written. Temporary folders of killed
     processes are removed, so the caller must hold a lock on `folder` or be its only writer."""
     for abandoned in folder.glob(f"{prefix}*"):
         shutil.rmtree(abandoned, ignore_errors=True)
@@ -137,14 +137,14 @@ def staging(folder: Path, prefix: str = ".staging-") -> Iterator[Path]:
 
 
 def move_up(place: Path, folder: Path, name: str) -> None:
-    """Move a file or folder from a staging folder to the same relative path, `name`, in `folder`."""
+    """Move a file or folder from a staging folder to the same relative path (`name`) in `folder`."""
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
     os.replace(place / name, folder / name)
 
 
 def open_descriptor(path: str | Path, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
-    """Open a file in binary mode and return its descriptor. No child process inherits it, and opening a pipe does not
-    block. Raise `OSError` for a symbolic link unless `follow` is set."""
+    """Open a file in binary mode, and return a descriptor that child processes do not inherit. Opening a pipe does not
+    block. Raise `OSError` for a symbolic link, unless `follow` is set."""
     # Windows lacks some of the flags.
     if not follow and not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -155,8 +155,8 @@ def open_descriptor(path: str | Path, flags: int, mode: int = 0o600, *, follow: 
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[None]:
-    """Lock the file `path`, which is created if missing and never deleted. Raise `BlockingIOError` if another process holds
-    the lock, and `wait` is false."""
+    """Lock the file `path`, which is created if missing and never deleted. Raise `BlockingIOError` if `wait` is false and
+    another process holds the lock."""
     from filelock import FileLock, Timeout  # local, because the gate only has the standard library
 
     lock = FileLock(path, timeout=-1 if wait else 0)
@@ -171,8 +171,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[None]:
 
 
 def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
-    """Open a file for binary reading. Raise `OSError` with `ELOOP` for a link, unless `follow` is set, and with `EINVAL`
-    for a folder, pipe, or device."""
+    """Open a regular file for binary reading. Raise `OSError` with `ELOOP` for a link, unless `follow` is set, and with
+    `EINVAL` for a folder, pipe, or device."""
     file = open_descriptor(path, os.O_RDONLY, follow=follow)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -184,7 +184,7 @@ def open_regular(path: str | Path, *, follow: bool = False) -> BinaryIO:
 
 
 def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
-    """Read a regular file. Raise `OSError` as `open_regular`, and with `EFBIG` for more than `most` bytes."""
+    """Read a regular file. Raise `OSError` like `open_regular`, and with `EFBIG` if the file has more than `most` bytes."""
     with open_regular(path, follow=follow) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -193,8 +193,8 @@ def read_regular(path: str | Path, most: int, *, follow: bool = False) -> bytes:
 
 
 def read_expected(path: Path, what: str, most: int) -> bytes:
-    """Read a file that the user named. `what` describes the expected file in errors. Raise `UsageError` if the file is a
-    link, pipe, or device, is larger than `most` bytes, or cannot be read."""
+    """Read a file that the user named. Errors call it `what`. Raise `UsageError` if the file is a link, pipe, or device, is
+    larger than `most` bytes, or cannot be read."""
     try:
         return read_regular(path, most)
     except OSError as error:
@@ -213,8 +213,8 @@ def read_expected(path: Path, what: str, most: int) -> bytes:
 
 
 def text_lines(path: Path, what: str) -> list[str]:
-    """Read the lines of a UTF-8 file without its byte-order mark. `what` describes the expected file in errors. Raise
-    `UsageError` if the file does not exist, and `DataError` if it cannot be read as UTF-8 text."""
+    """Read the lines of a UTF-8 file, without its byte-order mark. Errors call it `what`. Raise `UsageError` if the file
+    does not exist, and `DataError` if it cannot be read as UTF-8 text."""
     try:
         return path.read_text(encoding="utf-8-sig").split("\n")
     except FileNotFoundError:
@@ -240,8 +240,8 @@ QUOTED = "quoted for spreadsheets"
 
 
 def neutral(text: str) -> str:
-    """Prefix a quote to a CSV cell that a spreadsheet would read as a formula (OWASP ASVS 5.0, 1.2.10). A cell that already
-    looks quoted gets one more quote, so that `original` restores every text."""
+    """Add a leading quote to a CSV cell that a spreadsheet would read as a formula (OWASP ASVS 5.0, 1.2.10). A cell that
+    already looks quoted gets one more quote, so that `original` restores every text."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
@@ -251,7 +251,7 @@ def original(cell: str) -> str:
 
 
 def cache_folder(given: Path | None = None) -> Path:
-    """Return the cache folder: the given one, $ROBUSTIFY_CACHE, $XDG_CACHE_HOME/robustify, or ~/.cache/robustify."""
+    """Return the cache folder: `given`, or else $ROBUSTIFY_CACHE, $XDG_CACHE_HOME/robustify, or ~/.cache/robustify."""
     if given is not None:
         return given.expanduser()
     if own := os.environ.get("ROBUSTIFY_CACHE"):

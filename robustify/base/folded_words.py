@@ -1,4 +1,4 @@
-"""Words of a text after decoding and folding, and the lexicon of controlled categories.
+"""Find words in decoded and folded text, and count terms from the lexicon of sensitive categories.
 
 Folding removes case, punctuation, accents, look-alike letters, digits in place of letters, width, style and invisible
 characters, so that disguised words equal plain words.
@@ -49,8 +49,8 @@ _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text, then the text without escapes, entities, and tags, and then also without invisible characters. In the
-    latter two, lines far from any change are blank."""
+    """Yield a text as it is, and then its decoded forms: first without escapes, entities, and tags, and then also without
+    invisible characters. In decoded forms, lines far from any change are blank."""
     yield text
     # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
     read = _EMPHASIS.sub("", unescaped(narrow(text)))
@@ -72,7 +72,7 @@ def _changed(old: list[str], new: list[str]) -> str:
 
 
 def narrow(text: str) -> str:
-    """Return the text with plain characters in place of full-width and styled ones, and without invisible ones."""
+    """Replace full-width and styled characters with plain characters, and remove invisible characters."""
     if "\r" in text:
         text = _RETURN.sub("\n", text)
     if text.isascii():
@@ -86,7 +86,7 @@ def narrow(text: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """Return the text without entities, escapes, and terminal codes, even if these are nested."""
+    """Decode entities and escapes, including nested ones, and remove terminal codes."""
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:
@@ -152,14 +152,14 @@ _FOLDS = _Folds()
 
 
 def fold(text: str) -> bytes:
-    """Return the folded words of a text, separated by blanks, in the same number of lines. Invisible characters separate
-    words."""
+    """Return the folded words of a text, separated by blanks, with the same number of lines. Invisible
+    characters separate words."""
     plain = _FOREIGN.sub(lambda match: match[0].translate(_FOLDS), text)
     return plain.encode("utf-8", "replace").translate(_BYTES)
 
 
 def kept_words(text: str) -> list[bytes]:
-    """Return the folded words of a text, except words of one letter, such as option letters."""
+    """Return the folded words of a text, except one-letter words such as option letters."""
     return [word for word in fold(narrow(text)).split() if len(word) > 1]
 
 
@@ -167,7 +167,7 @@ def kept_words(text: str) -> list[bytes]:
 
 
 def terms_named(text: str) -> int:
-    """Return the number of different lexicon terms in a text, without terms inside longer ones."""
+    """Return the number of different lexicon terms in a text. A term inside a longer term is not counted."""
     split = fold(narrow(text)).split()
     # Most texts have no word with which a term begins.
     words, n = b" %s " % b"  ".join(split), 0
@@ -178,7 +178,7 @@ def terms_named(text: str) -> int:
 
 
 def lexicon_file() -> dict[str, list[str]]:
-    """Return the lexicon, which lists the terms of each controlled category."""
+    """Return the lexicon, which lists the terms of each sensitive category."""
     data: dict[str, list[str]] = json.loads(Path(__file__).with_name("lexicon.json").read_text("utf-8"))
     return data
 

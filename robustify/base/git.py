@@ -1,4 +1,4 @@
-"""Read-only access to Git objects through plumbing commands, with all settings disabled that could run code.
+"""Read Git objects through plumbing commands, with all settings disabled that could run code.
 
 Blobs are read from the object store, so that no filter, text conversion or external diff changes what is scanned.
 """
@@ -41,7 +41,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """A path and the ID of its Git object. The object of a submodule is a commit of another repository."""
+    """Path and ID of a Git object. For a submodule, the object is a commit of another repository."""
 
     path: str
     object: str
@@ -49,7 +49,7 @@ class TreeEntry:
 
 
 class Repository:
-    """Git repository that contains a folder. Raise `UsageError` if the folder is in none."""
+    """Git repository that contains a folder. Raise `UsageError` if the folder is not in a repository."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -74,7 +74,7 @@ class Repository:
         return [os.fsdecode(path) for path in listing.split(b"\0") if path]
 
     def named(self, name: str) -> str | None:
-        """Return the ID of the object that a revision names, or None if there is none."""
+        """Return the ID of the object that a revision names, or None if the object does not exist."""
         return None if name.startswith(("-", "^")) else self.ask("rev-parse", "--verify", "--quiet", name)
 
     def commit(self, name: str) -> str:
@@ -82,20 +82,21 @@ class Repository:
         commit = self.named(f"{name}^{{commit}}")
         if commit is None:
             raise UsageError(
-                "This clone lacks a commit of the range. Fetch all commits (fetch-depth: 0).",
+                "This clone lacks a commit of the range. Run `git fetch`, or in GitHub Actions, set `fetch-depth: 0`.",
                 code="missing-commit",
             )
         return commit
 
     def commits(self, tips: Iterable[str], excluded: Iterable[str]) -> list[str]:
-        """Return the commits reachable from `tips` but not from `excluded`, newest first. Raise `UsageError` if a shallow
-        clone lacks parents of one of them."""
+        """Return the commits reachable from `tips` but not from `excluded`, newest first. Raise `UsageError` if the clone
+        is shallow and lacks the parents of one of these commits."""
         revisions = [*tips, *(f"^{commit}" for commit in excluded)]
         commits = self._run("rev-list", "--stdin", lines=revisions).decode().split()
         shallow = self._folder / (self.ask("rev-parse", "--git-path", "shallow") or "")
         if shallow.is_file() and not set(shallow.read_text(encoding="ascii").split()).isdisjoint(commits):
             raise UsageError(
-                "This shallow clone lacks commits. Fetch all commits (fetch-depth: 0).", code="shallow-clone"
+                "This clone is shallow. Run `git fetch --unshallow`, or in GitHub Actions, set `fetch-depth: 0`.",
+                code="shallow-clone",
             )
         return commits
 
@@ -109,12 +110,12 @@ class Repository:
         return [TreeEntry(path, name) for name, _, path in rows]
 
     def changed(self, commits: Iterable[str]) -> list[TreeEntry]:
-        """Return each path and content that the commits add, without duplicates. Merges are compared with every parent."""
+        """Return the paths and contents that the commits add, without duplicates. Merges are compared with every parent."""
         shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--no-commit-id", *_DIFF)
         return list(dict.fromkeys(_entries(self._run(*shown, lines=commits))))
 
     def touching(self, path: str, commits: Sequence[str]) -> list[str]:
-        """Return which of the given commits change a path."""
+        """Return those of the given commits that change a path."""
         shown = ("diff-tree", "--stdin", "-r", "-m", "--root", "--name-only", "--", path)
         rows = lines_of(self._run(*shown, lines=commits))
         return list(dict.fromkeys(row for row in rows if row in frozenset(commits)))
@@ -130,7 +131,7 @@ class Repository:
         return [(name, *objects) for name, objects in refs.items() if name.startswith(folders)]
 
     def known_to(self, remote: str, url: str = "") -> list[str] | None:
-        """Return the commits and tags of this repository that a remote has, or None if it cannot be asked.
+        """Return the commits and tags of this repository that a remote has, or None if the remote cannot be asked.
 
         The remote itself is asked, because what this repository remembers of it may be out of date. Without the URL of the
         push, all push URLs of the remote are asked, and what only some of them have does not count. A URL that Git would
@@ -154,8 +155,8 @@ class Repository:
         return lines_of(subprocess.check_output(line, cwd=here, env=env, stdin=none, stderr=none, timeout=60))
 
     def contents(self, names: Iterable[str], most: int) -> Iterator[tuple[str, int, bytes]]:
-        """Yield the type (commit, tag, tree or blob), the size and the bytes of each object. Beyond `most` bytes, its
-        SHA-256 digest takes their place. Raise `ResourceError` if an object is missing, damaged or incomplete."""
+        """Yield the type (commit, tag, tree, or blob), size, and bytes of each object. For more than `most` bytes, yield
+        their SHA-256 digest instead. Raise `ResourceError` if an object is missing, damaged, or incomplete."""
         names = list(names)
         with tempfile.TemporaryFile() as file:
             file.write("".join(f"{name}\n" for name in names).encode())
@@ -190,7 +191,8 @@ class Repository:
         done = self._git(args, "".join(f"{name}\n" for name in lines).encode())
         if done.returncode:
             raise ResourceError(
-                f"`git {args[0]}` ended with code {done.returncode}. Run it to see why.", code="git-failed"
+                f"`git {args[0]}` failed with exit code {done.returncode}. Check the repository with `git status`.",
+                code="git-failed",
             )
         return done.stdout
 
@@ -205,13 +207,13 @@ class Repository:
 
 
 def lines_of(answer: bytes) -> list[str]:
-    """Split the output of Git into lines at newlines only, because names may contain any other separator."""
+    """Split the output of Git at newlines only, because names may contain any other separator."""
     return [row for row in os.fsdecode(answer).split("\n") if row]
 
 
 def git_command(args: Sequence[str]) -> list[str]:
-    """Return the command line of a Git call, with every setting off that could run a program. Of those in the environment,
-    only `safe.directory` is kept, which CI systems set there."""
+    """Return the command line of a Git call, with every setting disabled that could run a program. Of the settings in the
+    environment, only `safe.directory` is kept, because CI systems set it there."""
     settings = [f"{name}={value}" for name, value in _OFF.items()]
     count = os.environ.get("GIT_CONFIG_COUNT", "")
     for i in range(int(count) if count.isdecimal() and len(count) < 4 else 0):
@@ -221,7 +223,7 @@ def git_command(args: Sequence[str]) -> list[str]:
 
 
 def git_environment() -> dict[str, str]:
-    """Return an environment in which Git replaces and fetches nothing, and gets no variables that name programs."""
+    """Return an environment in which Git replaces no objects, fetches nothing, and gets no names of programs to run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _KEPT}
     on = dict.fromkeys(("GIT_NO_REPLACE_OBJECTS", "GIT_NO_LAZY_FETCH", "GIT_LITERAL_PATHSPECS"), "1")
     off = dict.fromkeys(("GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT"), "0")
@@ -236,7 +238,7 @@ def _entries(raw: bytes) -> list[TreeEntry]:
 
 
 def work_tree(folder: Path) -> Path | None:
-    """Return the Git work tree that contains a folder, or None. That of `GIT_WORK_TREE` has no .git."""
+    """Return the Git work tree that contains a folder, or None. A work tree named by `GIT_WORK_TREE` needs no `.git`."""
     named = os.path.realpath(os.environ.get("GIT_WORK_TREE") or os.devnull)
     places = (folder, *folder.parents)
     return next(

@@ -1,4 +1,4 @@
-"""Secret keys from key files and environment variables, and the format of published lists of keyed IDs.
+"""Read and write secret keys, and recognize published lists of keyed IDs.
 
 The gate and the item IDs have separate keys, because CI needs the gate's key but must not be able to read lists of IDs. A
 key comes from a file or a secret store, never from an argument or a config.
@@ -57,8 +57,9 @@ class Key:
 def load_key(
     path: str | None = None, file_variable: str = FILE_VARIABLE, variable: str = VARIABLE
 ) -> Key | None:
-    """Return the key in a file, in the file that `$file_variable` names, or in `$variable`. Return None if none is set.
-    Raise `AuthorisationError` if the key is damaged or weak, was given as a path, or `read_private` refuses its file."""
+    """Return the key from the file `path`, from the file that the environment variable `file_variable` names, or from the
+    environment variable `variable`. Return None if none is set. Raise `AuthorisationError` if the key is damaged or weak,
+    was given as a path, or `read_private` refuses its file."""
     name = path or os.environ.get(file_variable)
     if not name:
         text = os.environ.get(variable)
@@ -66,22 +67,22 @@ def load_key(
     if "rbk1:" in name:
         fault = "A key was given instead of the name of its file, and others may have seen it"
         raise AuthorisationError(
-            f"{fault}. Make a new key: `robustify restricted key new --out FILE`.", code="key-given-as-path"
+            f"{fault}. Create a new key with `robustify restricted key new --out FILE`.",
+            code="key-given-as-path",
         )
     source = f"key file {name!a}"
     return _parsed(read_private(name, source, _MOST), source)
 
 
 def evaluator_key(path: Path | str | None = None) -> Key:
-    """Load the evaluator's key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if it is
-    missing, damaged, weak, or the gate's key, or its file is a link or not regular, of another user, readable by others, or
-    in a Git work tree."""
+    """Load the evaluator's key from a file, by default from `$ROBUSTIFY_KEY_FILE`. Raise `AuthorisationError` if the key is
+    missing, damaged, weak, or also the gate's key, or if `read_private` refuses its file."""
     named = str(path or os.environ.get(IDS_FILE_VARIABLE) or "")
     key = load_key(named) if named else None
     if key is None:
         raise AuthorisationError(
             f"${IDS_FILE_VARIABLE} is not set; expected the path of a key file of mode 0600. "
-            "To make a key, run `robustify restricted key new --out FILE`.",
+            "To create a key, run `robustify restricted key new --out FILE`.",
             code="missing-ids-key",
         )
     gate = None
@@ -89,16 +90,16 @@ def evaluator_key(path: Path | str | None = None) -> Key:
         gate = load_key()
     if gate is not None and key.id == gate.id:
         raise AuthorisationError(
-            f"The key {key.id} is the gate's key too, so anyone who scans with it could open the lists of IDs. "
-            "Make a separate key with `robustify restricted key new --out FILE`.",
+            f"Key {key.id} is also the gate's key, so anyone who has the gate's key could read the lists of IDs. "
+            "Create a separate key with `robustify restricted key new --out FILE`.",
             code="shared-key",
         )
     return key
 
 
 def read_private(name: str, source: str, most: int) -> str:
-    """Return the ASCII text of a file that only its owner may read. Errors call it `source`. Raise `AuthorisationError` for
-    a file that is a link, not regular, of another user, readable by others, or in Git."""
+    """Return the ASCII text of a file that only its owner may read. Errors call it `source`. Raise `AuthorisationError` if
+    the file is a link, is not regular, belongs to another user, is readable by others, or is in a Git work tree."""
     try:
         handle = open_descriptor(name, os.O_RDONLY)
     except OSError as error:
@@ -116,7 +117,7 @@ def read_private(name: str, source: str, most: int) -> str:
 
 
 def _exposed(status: os.stat_result, name: str) -> Notice | None:
-    """Return why others may be able to read a file, or None if they cannot."""
+    """Return the reason why others may be able to read a file, or None if only its owner can."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISREG(status.st_mode):
         text, code = "is not a regular file. Expected a regular file with mode 0600.", "not-a-regular-file"
@@ -132,7 +133,7 @@ def _exposed(status: os.stat_result, name: str) -> Notice | None:
         text = f"has mode {mode:04o}, so others may read it. Expected mode 0600 (`chmod 600`)."
         return Notice(text, code="readable-by-others")
     if repository_around(Path(name).resolve().parent) is not None:
-        text = "is inside a Git work tree, one `git add` away from a commit. Move it elsewhere."
+        text = "is inside a Git work tree, where it could be committed by mistake. Move it elsewhere."
         return Notice(text, code="private-file-in-git")
     return None
 
@@ -141,11 +142,12 @@ def _parsed(text: str, source: str) -> Key:
     match, new = _FORM.match(text), "`robustify restricted key new`"
     if match is None:
         fault = f"{source} does not contain a key (rbk1:ID:SECRET, 256 bits)"
-        raise AuthorisationError(f"{fault}. To make one, run {new}.", code="no-key-in-file")
+        raise AuthorisationError(f"{fault}. To create a key, run {new}.", code="no-key-in-file")
     key = Key.of(base64.urlsafe_b64decode(match[2] + "="))
     if len(set(key.secret)) < SIZE // 2:
         raise AuthorisationError(
-            f"{source} contains a weak secret. Expected 32 random bytes, as from {new}.", code="weak-key"
+            f"{source} contains a weak secret. Expected 32 random bytes. To create a new key, run {new}.",
+            code="weak-key",
         )
     if not hmac.compare_digest(key.id, match[1]):
         raise AuthorisationError(
@@ -155,7 +157,7 @@ def _parsed(text: str, source: str) -> Key:
 
 
 def is_split(tree: object) -> bool:
-    """Return whether an object is a hashed split with no other fields and with sorted keyed IDs."""
+    """Return whether an object is a published split: sorted keyed IDs, and no unexpected fields."""
     if not isinstance(tree, dict) or set(tree) != _SPLIT_KEYS or tree["format"] != SPLIT:
         return False
     ids = tree["ids"]

@@ -1,4 +1,4 @@
-"""Classes of invisible and look-alike characters, and a function that replaces them in a text.
+"""Find invisible and look-alike characters in a text, classify them, and replace them.
 
 Texts are compared in a normal form (`texts`), but audited as they are written, because one such character in every key
 gives all keys away.
@@ -41,7 +41,7 @@ _NAMES = {"\t": "TAB", "\n": "LINE FEED", "\r": "CARRIAGE RETURN"}
 
 
 def odd_characters(text: str) -> list[tuple[OddClass, str]]:
-    """Return the odd characters of a text with their classes. A run of several spaces counts as one character."""
+    """Return the odd characters of a text, each with its class. A run of several spaces counts as one character."""
     if _is_plain(text):
         return []
     odd: list[tuple[OddClass, str]] = [("space", blank[:2]) for blank in _SPACE.findall(text)]
@@ -53,7 +53,7 @@ def odd_characters(text: str) -> list[tuple[OddClass, str]]:
 
 
 def hidden_characters(choices: Sequence[str]) -> list[Counter[str]]:
-    """Count the characters of each option that are invisible or look like plain ones.
+    """Count the invisible and look-alike characters in each option.
 
     The list is empty unless the options differ in the classes of these characters. Blanks at the ends, and scripts that
     use such characters normally, are left out."""
@@ -67,8 +67,8 @@ def hidden_characters(choices: Sequence[str]) -> list[Counter[str]]:
 
 
 def plainly(text: str) -> str:
-    """Replace odd characters by plain ones that look the same: invisible characters, unusual blanks, full-width letters,
-    ligatures, letters of another alphabet in a word, and separate accents. Line breaks and blanks beside them stay."""
+    """Replace odd characters with plain ones that look the same: invisible characters, unusual blanks, full-width letters,
+    ligatures, letters of another alphabet in a word, and separate accents. Line breaks and adjacent blanks stay."""
     if _is_plain(text) or not _is_alphabetic(text):
         return text
     foreign = {*_foreign(text)}
@@ -89,7 +89,7 @@ def _is_plain(text: str) -> bool:
 
 
 def _is_alphabetic(text: str) -> bool:
-    """Return whether all letters of a text are of scripts in which joiners, wide forms, and unusual blanks are odd."""
+    """Return whether all letters of a text belong to scripts in which joiners, wide forms, and unusual blanks are odd."""
     return text.isascii() or not any(
         c > _LAST_ALPHABET and c.isalpha() and not (_class(c) or _SPACE.match(c)) for c in text
     )
@@ -97,7 +97,7 @@ def _is_alphabetic(text: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def _class(sign: str) -> OddClass | None:
-    """Return the class of a character that is odd in any text. Blanks are read in context."""
+    """Return the class of a character that is odd in any text, or None. Blanks are classified elsewhere, in context."""
     if _SPACE.fullmatch(sign) or (sign.isascii() and sign.isprintable()):
         return None
     if INVISIBLE.match(sign) or CONTROLS.match(sign):
@@ -112,7 +112,8 @@ def _alphabet(letter: str) -> str:
 
 
 def _foreign(text: str) -> list[int]:
-    """Return the positions of look-alike letters in a Latin text, or of the rarer alphabet in a word that mixes two."""
+    """Return the positions of look-alike letters in a Latin text, or else of letters that are not of the main alphabet of
+    their word."""
     if text.isascii():
         return []
     of = [_alphabet(c) if c.isalpha() else "" for c in text]
@@ -129,8 +130,8 @@ def _fewer(of: Sequence[str], start: int, end: int) -> Iterator[int]:
 
 
 def _counterpart(letter: str, text: str) -> str:
-    """Return the letter of the main alphabet that looks exactly like a foreign letter, or "" if there is none. Latin
-    letters in Greek words are symbols."""
+    """Return the letter of the main alphabet that looks exactly like `letter`, or "" if there is none. Latin letters in
+    Greek words are symbols."""
     return _SAME.get(letter, "") or (_CYRILLIC.get(letter, "") if re.search("[\u0400-\u052f]", text) else "")
 
 

@@ -1,4 +1,4 @@
-"""Words that describe this processor, such as its maker and its instruction sets."""
+"""Find the words that describe this processor, such as its maker and instruction sets."""
 
 import platform
 from contextlib import suppress
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @cache
 def processor_words() -> frozenset[str]:
-    """Return the words with which the system describes its processor: on Linux, its maker and each kind of instruction."""
+    """Return the words in the system's description of its processor. On Linux, they include its instruction sets."""
     description = platform.processor()
     with suppress(OSError):
         description = Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Removal of item text from messages, logs, reprs, and bug reports, and muting of other code.
+"""Remove item text from messages, logs, reprs, and bug reports, and mute other libraries.
 
 `Item` keeps its stem and choices in an `ItemText`, and a test ensures that only `Item` opens it. The opened text is a plain
 `str`, because a template that calls `str()` on a redacting one would send `<text redacted>` to a model.
@@ -30,8 +30,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class HoldsText:
-    """Base class of frozen values that contain item text. They cannot be pickled, a copy is the same object,
-    and dataclasses with `repr=False` show only their name."""
+    """Base class of frozen values that contain item text. They cannot be pickled, and a copy is the same object.
+    Dataclasses with `repr=False` show only their class name."""
 
     __slots__ = ()
 
@@ -49,8 +49,8 @@ class HoldsText:
 
 
 class ItemText(HoldsText):
-    """A stem and its choices, which are read only through `open_text`. `question_at` is the offset of the question in the
-    stem, or 0 if no passage precedes it."""
+    """Stem and choices of an item, which only `open_text` can read. `question_at` is the offset of the question in the
+    stem, or 0 if no passage precedes the question."""
 
     __slots__ = ("__texts", "question_at")
 
@@ -83,7 +83,7 @@ _heard: TextIO | None = None
 
 @contextmanager
 def muted() -> Iterator[None]:
-    """Discard the output of the enclosed code, including that of C code and child processes. `UNMUTED` still prints."""
+    """Discard all output of the enclosed code, including output of C code and child processes. `UNMUTED` still prints."""
     global _heard
     if _heard is not None:
         yield
@@ -151,7 +151,7 @@ def _flush(*streams: TextIO) -> None:
 
 
 def quieten_others() -> None:
-    """Discard warnings and log records of other libraries, and send robustify's records to `UNMUTED`."""
+    """Discard warnings and log records of other libraries, and send log records of robustify to `UNMUTED`."""
     warnings.simplefilter("ignore")
     ours = logging.getLogger("robustify")
     if not ours.handlers:
@@ -162,7 +162,7 @@ def quieten_others() -> None:
 
 
 def bug_lines(error: BaseException) -> list[str]:
-    """Describe an exception by its type and location. `ROBUSTIFY_TRACEBACK=1` adds the locations of its callers."""
+    """Describe an exception by its type and location. With `ROBUSTIFY_TRACEBACK=1`, add the locations of the callers."""
     frames = traceback.walk_tb(error.__traceback__)
     steps = [(Path(frame.f_code.co_filename), line) for frame, line in frames] or [(Path("nowhere"), 0)]
     ours = [step for step in steps if _PACKAGE in step[0].parents] or steps
@@ -172,7 +172,7 @@ def bug_lines(error: BaseException) -> list[str]:
 
 
 def may_be_text(value: str) -> bool:
-    """Return whether a value is long enough to be the text of an item."""
+    """Return whether a value is so long that it may be the text of an item."""
     return len(value) > MOST_CHARS or len(value.split()) > MOST_WORDS
 
 

@@ -1,4 +1,4 @@
-"""YAML settings: config lookup, a strict loader, and messages that never repeat values, because these may be item text."""
+"""Find and read YAML configs strictly. Messages never repeat values, because they may be item text."""
 
 import difflib
 import os
@@ -30,13 +30,13 @@ _TEXT = "tag:yaml.org,2002:str"
 
 
 class Settings(BaseModel):
-    """Immutable settings that refuse unknown names and never repeat values in errors."""
+    """Immutable settings. Unknown names are errors, and errors never repeat values."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 def is_config(name: str) -> bool:
-    """Return whether a command-line argument names a config: a YAML file other than a list of items, or a shipped one."""
+    """Return whether an argument names a config: a shipped config, or a YAML file that is not a list of items."""
     if named_set(name):
         return False
     if name.endswith((".yaml", ".yml")):
@@ -45,15 +45,15 @@ def is_config(name: str) -> bool:
 
 
 def named_set(text: str) -> tuple[str, str] | None:
-    """Return the harness and the task of a name such as `lm-eval:TASK`, or None for any other text or an existing path."""
+    """Return the harness and task of a name such as `lm-eval:TASK`. Return None for other text and for an existing path."""
     harness, _, task = text.partition(":")
     harness = harness.casefold().replace("_", "-")
     return (harness, task) if harness in HARNESSES and ":" in text and not os.path.exists(text) else None
 
 
 def with_path(name: str, change: Callable[[str], str]) -> str:
-    """Return a set's name with another path, as in `lm-eval:FILE.yaml` or `inspect:FILE.py@TASK`. A name without a path is
-    returned unchanged, and a path is changed as a whole."""
+    """Apply `change` to the path in a set's name, such as `lm-eval:FILE.yaml` or `inspect:FILE.py@TASK`. A plain path is
+    changed as a whole, and a name without a path is returned unchanged."""
     if (named := named_set(name)) is None:
         return change(name)
     path, mark, task = named[1].partition("@")
@@ -62,7 +62,7 @@ def with_path(name: str, change: Callable[[str], str]) -> str:
 
 
 def lists_items(name: str) -> bool:
-    """Return whether a YAML file is a list of mappings, or a mapping that has such a list but no key of a config."""
+    """Return whether a YAML file is a list of mappings, or a mapping with such a list and no config keys."""
     if not os.path.isfile(name):
         return False
     with open(name, "rb") as file:
@@ -72,23 +72,23 @@ def lists_items(name: str) -> bool:
 
 
 def name_of(path: str) -> str:
-    """Make the name of a run from a file name."""
+    """Return a run name based on a file name."""
     return run_name(with_path(path, lambda file: Path(file).stem), "items")
 
 
 def with_split(name: str, split: str | None) -> str:
-    """Add the split of a subfolder, such as `fr/test`, to a name, so that names of a folder's languages differ."""
+    """Append a split in a subfolder, such as `fr/test`, to a run name, so that languages get different names."""
     return f"{name}-{split.replace('/', '-')}" if split and "/" in split else name
 
 
 def run_name(text: str, otherwise: str) -> str:
-    """Make the name of a run from a text, which may have spaces. Return `otherwise` if no letter or digit is left."""
+    """Return a run name based on a text, which may contain spaces. Return `otherwise` if no letter or digit is left."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:64] or otherwise
 
 
 def find_config(name: str) -> Path:
-    """Return the path of a config, given its path or the name of a shipped config. Raise `UsageError`, which suggests the
-    closest shipped config, if it does not exist."""
+    """Return the path of a config, given its path or the name of a shipped config. If there is no such config, raise
+    `UsageError`, with the closest shipped name as a suggestion."""
     # os.path accepts names that are too long for any file.
     if os.path.isfile(name):
         return Path(name)
@@ -119,9 +119,9 @@ def _shipped_configs() -> dict[str, Path]:
 
 
 def read_yaml(raw: bytes, name: str, what: str = "keys and values", *, texts: bool = False) -> Any:
-    """Read plain values from YAML, and refuse aliases, tags, repeated keys, and deep nesting. `what` describes the
-    expected content in errors. With `texts`, every value is a text, so that `No` does not become false. Raise `UsageError`,
-    which names the line, if the YAML is invalid."""
+    """Read plain values from YAML, and refuse aliases, tags, repeated keys, and deep nesting. Errors call the expected
+    content `what`. With `texts`, every value stays text, so that `No` does not become false. Raise `UsageError` with the
+    line number if the YAML is invalid."""
     try:
         return yaml.load(raw, _Texts if texts else _Strict)
     except (yaml.YAMLError, ValueError) as error:
@@ -176,7 +176,7 @@ class _Texts(_Strict):
 def faults(
     error: ValidationError, model: type[BaseModel], root: str, *, prefix: str, also: Sequence[str] = ()
 ) -> list[Notice]:
-    """Return the first 20 validation errors, one per line, with the closest known key for each unknown one. `root` is the
+    """Return the first 20 validation errors, one per line. For an unknown key, suggest the closest known key. `root` is the
     path of errors without a path, and `also` lists further known keys. Each line begins with `prefix`."""
     keys = {*also, *known_keys(model)}
     errors = error.errors(include_url=False, include_input=False)
@@ -211,7 +211,7 @@ def _fault(fault: dict[str, Any], keys: set[str], root: str) -> Notice:
 
 
 def known_keys(annotation: Any) -> Iterator[str]:
-    """Yield the field names of a model and its nested models."""
+    """Yield the field names of a Pydantic model and its nested models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         for name, field in annotation.model_fields.items():
             yield name

@@ -1,4 +1,4 @@
-"""Normal forms of texts, one for each purpose, and the only lists of invisible and look-alike characters.
+"""Normal forms of texts, one for each purpose. No other module lists invisible and look-alike characters.
 
 `identity` is for keyed IDs, `unspaced` and `folded` compare texts, `compatible` and `in_words` are read for words and
 labels, and `escaped` is printed. The gate uses this module, so that it imports only the standard library.
@@ -58,12 +58,12 @@ def identity(text: str) -> str:
 
 
 def unspaced(text: str) -> str:
-    """Normalize a text but keep what a model can distinguish: NFC, collapsed white space, unchanged case."""
+    """Normalize a text, but keep all differences that a model can see: NFC, collapsed white space, unchanged case."""
     return " ".join(normalize("NFC", text).split())
 
 
 def folded(text: str) -> str:
-    """Normalize a text to find equal and similar texts: NFKC, folded case, collapsed white space."""
+    """Normalize a text to compare it with similar texts: NFKC, folded case, collapsed white space."""
     return " ".join((text if text.isascii() else normalize("NFKC", text)).casefold().split())
 
 
@@ -76,7 +76,7 @@ def compatible(text: str) -> str:
 
 
 def in_words(text: str) -> str:
-    """Normalize a text for reading words and labels from it: apply `compatible`, and fold case."""
+    """Normalize a text to find words and labels in it: apply `compatible`, and fold case."""
     return text.lower() if text.isascii() else compatible(compatible(text).casefold()).casefold()
 
 
@@ -86,26 +86,26 @@ def straight(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Remove white space and invisible blanks from the ends of a text. A blank text stays as it is."""
+    """Remove white space and invisible blanks from both ends of a text. A blank text stays unchanged."""
     return text.strip(EDGES) or text
 
 
 def edges(text: str) -> tuple[str, str]:
-    """Return the white space before and after a text."""
+    """Return the white space at the beginning and at the end of a text."""
     start = len(text) - len(text.lstrip(EDGES))
     return text[:start], text[max(start, len(text.rstrip(EDGES))) :]
 
 
 def undressed(options: Sequence[str], *, cut: bool = False) -> tuple[str, ...]:
     """Remove the white space that all options share, because it comes from a delimiter or label. If the options were `cut`
-    from one text, the first has no delimiter before it, and the last has none after it."""
+    from one text, no delimiter precedes the first option, and none follows the last."""
     before = commonprefix([edges(option)[0] for option in options[cut:]])  # noqa: RUF071 (texts, not paths)
     after = commonprefix([edges(option)[1][::-1] for option in options[: len(options) - cut]])[::-1]  # noqa: RUF071
     return tuple(option.removeprefix(before).removesuffix(after) for option in options)
 
 
 def escaped(text: str) -> str:
-    """Make a text printable: control and other unprintable characters become escapes such as `\\x1b`."""
+    """Replace control characters and other unprintable characters with escapes, such as `\\x1b`."""
     return text if text.isascii() and text.isprintable() else "".join(map(_escape, text))
 
 
@@ -115,7 +115,7 @@ def _escape(c: str) -> str:
 
 
 def escape_what_is_missing() -> None:
-    """Make stdout and stderr escape the characters that their encoding (such as cp1252) lacks, instead of failing."""
+    """Make stdout and stderr escape characters that their encoding (such as cp1252) lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
