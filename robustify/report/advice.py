@@ -1,7 +1,7 @@
 """Advice on a benchmark: the rules that decide when each text of `messages.yaml` applies."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -10,14 +10,11 @@ from robustify.judging.evidence import TRAITS
 from robustify.judging.lint.cues import Cue
 from robustify.judging.lint.rules import CUES, RULES
 from robustify.judging.measures import FULL, RULE
-from robustify.judging.stats.tests import (
-    LEVEL,
-    items_to_detect,
-    minimum_detectable_difference,
-)
+from robustify.judging.stats.tests import LEVEL, items_to_detect
 from robustify.judging.summary.quantity import Quantity
-from robustify.judging.summary.result import Summary
+from robustify.judging.summary.result import AuditorResult, Summary
 from robustify.judging.summary.screen_parts import CueCode
+from robustify.report.page_tables import auditors
 from robustify.report.printing import catalogue, cue_words, filled, finding, in_items
 from robustify.report.verdict import Grounds, Words, by_chance
 
@@ -152,16 +149,27 @@ def _refuted(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Describe what an audit of the kept items can detect, and how many more items it needs, up to the set's size."""
+    """Describe the smallest lead over chance that an auditor of the kept items would notice, and how many more items it
+    needs to notice one of the margin, up to the set's size."""
     audit = s.residual
     if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()
-    more = (items_to_detect(audit.chance, audit.margin) / g.kept - 1) * g.of
-    least, step = minimum_detectable_difference(g.kept, audit.chance), 10 ** max(0, len(str(int(more))) - 2)
+    # Auditors share the level of their alarms.
+    answered = [auditor for _, auditor in auditors(s) if auditor.n]
+    confidence = 1 - LEVEL / max(1, len(answered))
+    least = min(_leads(audit.independent or answered), default=None)
+    n = g.kept if least is None else items_to_detect(audit.chance, least, confidence)
+    more = (items_to_detect(audit.chance, audit.margin, confidence) / n - 1) * g.of
+    step = 10 ** max(0, len(str(int(more))) - 2)
     return _if(
-        more > 0, n=g.kept, least=None if math.isnan(least) else least, margin=audit.margin,
+        more > 0, n=g.kept, least=least, margin=audit.margin,
         more=math.ceil(more / step) * step if more <= g.of else None, filters="verdict=kept",
     )  # fmt: skip
+
+
+def _leads(rated: Iterable[AuditorResult]) -> list[float]:
+    """Return the smallest lead over chance that each auditor would notice, if any."""
+    return [q.noticeable - q.chance for q in rated if q.noticeable is not None and q.chance is not None]
 
 
 def _below(p: float | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from robustify.judging.stats.tests import minimum_detectable_difference
 from robustify.judging.summary.quantity import Reason
 from robustify.judging.summary.result import Summary, read
 from robustify.report import render
@@ -134,6 +135,15 @@ def test_keys_of_a_list_with_a_measured_precision_are_to_be_checked() -> None:
     assert numbers(review.action) == "9 3"
 
 
+AUDITORS = (
+    "encoder",
+    "probe",
+    "heuristics/least_overlap",
+    "leave_one_out/smollm2-135m",
+    "leave_one_out/gemma3-270m",
+)
+
+
 def test_no_advice_asks_for_what_cannot_be_told() -> None:
     """Weak models that agree say nothing of keys, and small sets get a limit."""
     weak = {name: {"all": {"value": 0.38, "n": 360, "chance": 0.25}} for name in RATED}
@@ -141,11 +151,14 @@ def test_no_advice_asks_for_what_cannot_be_told() -> None:
     of_luck = ({"label_noise": luck}, {"label_noise": {**luck, "strong": ["gone"]}})
     for wrong in ({"measures/model/full": weak}, *of_luck):
         assert found("review_keys", "good", wrong) == []
+    # The encoder is the independent auditor of the demo, and shares the level with four others.
+    rate = 0.25 + minimum_detectable_difference(500, 0.25, 1 - 0.05 / 5)
+    encoder = {"value": 0.25, "n": 500, "chance": 0.25, "noticeable": rate}
     for kept, more, shown in (
-        (41, {"splits/all": 60, "splits/flagged": 19}, "41 19.8 5.0"),
-        (500, {"splits/all": 600}, "500 5.5 5.0 140"),
-        (1, {}, "1 5.0"),
-    ):
+        (238, {}, "238 9.9 5.0"),
+        (500, {"splits/all": 600, "residual/encoder": encoder}, "500 6.7 5.0 490"),
+        (1, {f"residual/{one}/noticeable": None for one in AUDITORS}, "1 5.0"),
+    ):  # fmt: skip
         (less,) = found("show_less", {"evidence": None, "label_noise": None, "splits/kept": kept, **more})
         assert numbers(less.action) == shown
 

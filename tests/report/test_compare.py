@@ -16,7 +16,7 @@ from robustify.base.errors import ResourceError, UsageError
 from robustify.items.item import Item
 from robustify.judging import measures
 from robustify.judging.baselines.near_duplicates import numbered_groups
-from robustify.judging.stats.tests import independent_difference, paired_difference
+from robustify.judging.stats.tests import detectable, independent_difference, paired_difference
 from robustify.pipeline.steps import rejudge
 from robustify.report.compare import compared, comparison_html, comparison_lines
 from robustify.report.compare.change import FROM_CUT
@@ -242,6 +242,17 @@ def test_a_base_and_its_tuned_form_are_paired_by_item(forms: tuple[Run, Run]) ->
     for side, run in ((change.first, base), (change.second, tuned)):
         (model,) = run.summary.models
         assert side.value == measured(run.summary, "full", model)["all"]["value"]
+
+
+def test_a_noticeable_difference_has_the_level_of_all_tests(forms: tuple[Run, Run], tmp_path: Path) -> None:
+    near = answered(tmp_path / "near", "near", lambda at: at % 3 == 0 or at < 5)
+    found = compared([forms[0].folder, forms[1].folder, near.folder], GUARD)
+    tested = [c for c in found.changes if c.p_holm is not None]
+    unsure = [c for c in tested if not c.changed]
+    assert unsure
+    assert len(tested) > len(unsure)
+    for change in unsure:
+        assert change.mde == pytest.approx(detectable(change.error or 0.0, 1 - 0.05 / len(tested)))
 
 
 def looking(folder: Path, items: list[Item], name: str, knows: float, follows: float, seed: int) -> Run:

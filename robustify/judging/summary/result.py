@@ -56,6 +56,13 @@ class Residual(Part):
     state: State
     reasons: tuple[Reason, ...]
 
+    @property
+    def independent(self) -> tuple[AuditorResult, ...]:
+        """Auditors, except rules, that took no part in the choice of the kept items."""
+        probe = None if self.probe_voted else self.probe
+        rated = (*self.non_voters.values(), self.encoder, probe)
+        return tuple(auditor for auditor in rated if auditor is not None)
+
 
 class OtherRule(Part):
     """Flags of a rule other than the run's own. `jaccard` is their overlap with the flags of the run's rule."""

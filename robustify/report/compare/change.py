@@ -59,6 +59,7 @@ class Change(Part):
     same: bool = False
     one_cut: bool = False
     p_holm: float | None = None
+    confidence: float = Field(default=1 - LEVEL, exclude=True)
 
     @property
     def changed(self) -> bool | None:
@@ -80,8 +81,11 @@ class Change(Part):
 
     @property
     def mde(self) -> float | None:
-        """Smallest detectable difference, if the difference is not significant."""
-        return detectable(self.error) if self.changed is False and self.error is not None else None
+        """Difference detectable with 80 % power at the level that Holm's method requires of the smallest p-value, if the
+        difference is not significant."""
+        if self.changed is not False or self.error is None:
+            return None
+        return detectable(self.error, self.confidence)
 
     @property
     def label(self) -> str:

@@ -19,7 +19,7 @@ from robustify.judging.readers.reader_rows import NAME, VIEW
 from robustify.judging.screen.item_index import item_index
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.stats.intervals import rate
-from robustify.judging.stats.tests import holm
+from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.quantity import Measured
 from robustify.judging.summary.result import Summary
 from robustify.reading.guard import Guard
@@ -338,11 +338,16 @@ def compared(folders: Sequence[Path], guard: Guard) -> Comparison:
         run.require_unchanged("summary.json", VERDICTS, ANSWERS, *run.split_files)
     pairs = [_pair(first, second) for first, second in combinations(map(Side, range(len(runs)), runs), 2)]
     changes = [list(pair.measured()) for pair in pairs]
-    corrected = iter(holm([c.p_mid for of_pair in changes for c in of_pair if c.p_mid is not None]))
+    p_values = [c.p_mid for of_pair in changes for c in of_pair if c.p_mid is not None]
+    corrected, confidence = iter(holm(p_values)), 1 - LEVEL / max(1, len(p_values))
     tested = (
-        tuple(c if c.p_mid is None else c.model_copy(update={"p_holm": next(corrected)}) for c in of_pair)
+        tuple(
+            c if c.p_mid is None
+            else c.model_copy(update={"p_holm": next(corrected), "confidence": confidence})
+            for c in of_pair
+        )
         for of_pair in changes
-    )
+    )  # fmt: skip
     return Comparison(
         runs, tuple(replace(p, changes=of_pair) for p, of_pair in zip(pairs, tested, strict=True))
     )
