@@ -1,4 +1,4 @@
-"""Report of a public run, printed from its summary alone: an HTML page, a Markdown file, and figures without item text.
+"""Report of a public run: an HTML page, a Markdown file, and figures without item text, printed from the summary alone.
 
 To print another number, add a measure to `judging/measures.py`.
 """
@@ -110,7 +110,7 @@ def _values(s: Summary, provenance: Tree) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Row of a picture: its label, the longer bar, the shorter bar on it, and the text at its end. `own` is bold."""
+    """Row of a picture: a label, a longer bar, a shorter bar on it, and the text at the end of the row. `own` is bold."""
 
     label: str
     outer: float
@@ -121,7 +121,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Picture with rows of two bars. `most` is the length of a bar over the whole width."""
+    """Picture with rows of two bars. `most` is the value of a bar that fills the whole width."""
 
     id: str
     title: str
@@ -132,7 +132,7 @@ class Chart:
 
 
 def charts(s: Summary) -> Iterator[Chart]:
-    """Yield the pictures for which a summary has numbers."""
+    """Yield the pictures for which the summary has numbers."""
     own = s.screen.cut.q if s.screen and s.screen.cut else None
     cuts = tuple(
         Row(f"{percent(c.q)}{', this run' * (c.q == own)}", c.flagged, c.by_chance,

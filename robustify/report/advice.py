@@ -46,7 +46,7 @@ class Recommendation:
 
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
-    """Return the advice for a run: first about the whole set, then in the order of the points that it can gain."""
+    """Return the advice for a run: on the whole set first, then in descending order of the points to gain."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     advice = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
     return tuple(sorted(advice, key=lambda line: (line.code not in FIRST, -line.points))[:MOST])
@@ -64,7 +64,7 @@ def _if(condition: object, **words: Any) -> Sequence[Words]:
 
 
 def _gain(s: Summary, n: float) -> float:
-    """Return the largest possible fall of a reader's accuracy without the question if `n` flagged items are mended."""
+    """Return the most that a reader's accuracy without the question can fall if `n` flagged items are edited."""
     false = (by_chance(s) or Quantity()).value or 0.0
     return n * (1 - false) * (1 - (s.benchmark.chance_accuracy or 0.0)) / max(1, s.splits.all)
 
@@ -96,15 +96,15 @@ def _whole_cue(s: Summary) -> Cue | None:
 
 
 def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
-    """Return the commonest cues that an edit can remove, with their numbers of flagged items. An item counts under its
-    first cue."""
+    """Return the most common cues that an edit can remove, with the number of flagged items for each. An item counts
+    under its first cue."""
     mends, cues = cue_words("advice"), s.evidence.cues if s.evidence else {}
     sizes = sorted(((in_items(q), c) for c, q in cues.items() if c in mends), key=lambda size: -size[0])
     return [size for size in sizes[:MOST_CUES] if size[0]]
 
 
 def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the advice on the commonest cues, except the cue of the whole set, which has its own advice."""
+    """Return the advice on the most common cues, except the cue of the whole set, which has its own advice."""
     mends, whole_cue = cue_words("advice"), _whole_cue(s)
     return [
         {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}", "cue": cue,
@@ -114,7 +114,7 @@ def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the advice on flagged items with other cues, which names the first word or trait of each cue."""
+    """Return the advice on flagged items with other cues. The advice names the first word or trait of each cue."""
     first = [cue for _, cue in _first_cues(s)]
     n = (g.flagged or 0) - sum(size for size, _ in _first_cues(s))
     others = f"&cue=-{','.join(first)}" if first else ""
@@ -128,14 +128,14 @@ def _other_cues(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def flagged_sum(s: Summary, g: Grounds) -> str:
-    """Describe the number of flagged items as a sum over their cues, minus those flagged by chance."""
+    """Describe the number of flagged items as a sum over their cues, minus the items flagged by chance."""
     parts = [(n, cue_words("label")[cue]) for n, cue in _first_cues(s)]
     n_others = (g.flagged or 0) - sum(n for n, _ in parts)
     return finding("sum", s, g=g, parts=[*parts, *([(n_others, "other cues or none")] if n_others else [])])
 
 
 def _refuted(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the advice on a set of which no item is flagged, although a model or classifier finds keys. Rules have
+    """Return the advice on a set without flagged items in which a model or classifier still finds keys. Rules have
     their own advice, because other distractors do not help against positions."""
     alarms: list[Words] = (
         [r.params for r in s.residual.reasons if r.code == "above_chance"] if s.residual else []
@@ -149,8 +149,8 @@ def _refuted(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _show(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Describe the smallest lead over chance that an auditor of the kept items would notice, and how many more items it
-    needs to notice one of the margin, up to the set's size."""
+    """Return the advice on the smallest lead over chance that auditors of the kept items would notice, and on how many
+    more items they need to notice a lead of the margin, up to the set's size."""
     audit = s.residual
     if g.state != "not evaluated" or not (g.kept and g.of and audit and audit.chance and audit.margin):
         return ()
@@ -187,8 +187,8 @@ def _defects(s: Summary, g: Grounds) -> Sequence[Words]:
 
 
 def _keys(s: Summary, g: Grounds) -> Sequence[Words]:
-    """Return the advice on keys to check. Either the precision of their list was measured, or good models (halfway from
-    chance to perfect) significantly often agree on another option."""
+    """Return the advice on keys to check. It is given if the precision of the list was measured, or if good models
+    (halfway from chance to perfect) significantly often agree on another option."""
     noise, analysed = s.label_noise, s.item_analysis
     if noise is None:
         return ()

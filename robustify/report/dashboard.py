@@ -1,4 +1,4 @@
-"""Dashboard with all public runs below a folder, from their `summary.json`."""
+"""Dashboard of all public runs below a folder, made from their `summary.json` files."""
 
 import os
 import re
@@ -90,7 +90,7 @@ def dashboard_html(root: Path, out: Path, guard: Guard) -> str:
 
 
 def _entries(root: Path, beside: Path, guard: Guard) -> Iterator[tuple[str, RunEntry | str]]:
-    """Yield each run folder with its entry, or with the reason why it is left out. Links are relative to `beside`."""
+    """Yield each run folder with its entry, or with the reason to leave it out. Links are relative to `beside`."""
     for place, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         if MANIFEST not in files:
@@ -131,7 +131,7 @@ def _rows(run: RunEntry) -> Iterator[Row]:
 
 
 def _trend(runs: Sequence[RunEntry]) -> Markup:
-    """Return a chart of the accuracy of a reader without questions, for each benchmark with several runs."""
+    """Return a chart of the accuracy of the reader without questions, for each benchmark with several runs."""
     bars: dict[str, list[Bar]] = {}
     for run in runs:
         if run.reader is not None and run.reader.value is not None:

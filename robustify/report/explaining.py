@@ -75,7 +75,7 @@ def evidence_rows(
 
 
 def _rounded(values: Floats) -> list[Any]:
-    """Return rounded numbers, with None in place of NaN."""
+    """Return rounded numbers, with None instead of NaN."""
     out = np.round(values, _DIGITS).astype(object)
     out[np.isnan(values)] = None
     return out.tolist()  # type: ignore[no-any-return]
@@ -126,8 +126,8 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
 
 
 def flagged(run: Run) -> "pd.DataFrame":
-    """Return the line, ID, first cue, and a suggested edit of each flagged item of a public run. Unknown lines are None.
-    Raise as `evidence_of`."""
+    """Return the line, ID, first cue, and a suggested edit of each flagged item of a public run. Unknown lines are
+    None. Raises the same errors as `evidence_of`."""
     import pandas as pd
 
     rows, ids = evidence_of(run), list(run.verdicts)
@@ -159,7 +159,7 @@ def evidence_of(run: Run) -> list[Row]:
     run.require_ordinary()
     if EVIDENCE not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} contains no evidence. If it has no item texts, import again with --data ITEMS. If an earlier "
+            f"{run.folder} contains no evidence. If the run has no texts, import it again with --data ITEMS. If an earlier "
             f"version made it, run `robustify judge {run.folder}`. A run without a screen has none.",
             code="no-evidence",
         )
@@ -168,7 +168,7 @@ def evidence_of(run: Run) -> list[Row]:
 
 
 def evidence_lines(row: Row, *, in_full: bool = False) -> list[str]:
-    """Return the evidence on an item as lines of text. `in_full` adds its text and the suggested edits."""
+    """Return the evidence on an item as lines of text. `in_full` adds the item's text and the suggested edits."""
     named = {cue["cue"]: (cue.get("adds"), cue.get("says", "")) for cue in row.get("cues", ())}
     others = sorted(row.get("adds", {}).items(), key=lambda addition: -addition[1])
     named |= {c: (adds, "") for c, adds in others if abs(adds) >= LEAST_SHOWN and c not in named}
@@ -180,13 +180,13 @@ _MOST_WORDS, _LONGEST_WORD = 3, 40
 
 
 def cue_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse] = ()) -> str:
-    """Describe, without a full stop, how a cue shows in an item's options. `uses` are words that favor the picked one."""
+    """Describe, without a full stop, how a cue shows in an item's options. `uses` has words in favor of the pick."""
     return _fix_and_sentence(code, item, pick, uses)[1]
 
 
 def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse]) -> tuple[str, str]:
-    """Return the edit that removes a cue, and a sentence on how the cue shows. If the options do not show it, return what
-    `lint` says of the option that was picked."""
+    """Return the edit that removes a cue, and a sentence on how the cue shows. If the options do not show the cue,
+    return the fix and sentence that `lint` has for the picked option."""
     choices = [trait if code == "outer_space" else trait.strip() for trait in item.choices]
     picked, options = choices[pick], [*choices[:pick], *choices[pick + 1 :]]
     subject, fixes = "the key" if pick == item.key else "the option picked", cue_words("advice")
@@ -227,7 +227,7 @@ def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordU
 
 
 def _shared_words(subject: str, picked: str, options: Sequence[str]) -> str:
-    """Name the words that the option shares with most other options."""
+    """Name the words that most other options share with the picked option."""
     others = [frozenset(words_of(option)) for option in options]
     own = sorted(frozenset(words_of(picked)) - FUNCTION_WORDS)
     counts = {word: n for word in own if (n := sum(word in option for option in others))}

@@ -98,18 +98,18 @@ def between(ends: Ends, scale: float = 100.0, places: int = 1) -> str:
 
 
 def bracketed(ends: Ends | None, scale: float = 100.0, places: int = 1) -> str:
-    """Format an interval to follow its number: ` (27.2 to 36.8)`, or "" if there is none."""
+    """Format an interval that follows its number: ` (27.2 to 36.8)`. Return "" if there is no interval to show."""
     shown = "" if ends is None else between(ends, scale, places)
     return f" ({shown})" if shown else ""
 
 
 def about(n: float) -> str:
-    """Format an estimated number: `about 12`, or `almost none` below a half."""
+    """Format an estimated number: `about 12`, or `almost none` if it is below a half."""
     return f"about {round(n):,}" if round(n) else "almost none"
 
 
 def agreeing(n: int, singular: str, plural: str) -> str:
-    """Return the words that agree with a number."""
+    """Return the singular or plural words that agree with a number."""
     return singular if n == 1 else plural
 
 
@@ -193,7 +193,7 @@ class Table:
         return set(range(self.names, len(self.heads))) - texts
 
     def first(self, most: int) -> "Table":
-        """Return the table with its first rows only."""
+        """Return the table with only its first `most` rows."""
         return replace(self, rows=self.rows[:most])
 
     def link(self) -> str:
@@ -268,7 +268,7 @@ SCALES: Mapping[Scale, tuple[Callable[[float], str], float, int]] = {
 
 
 def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
-    """Return a table cell for a quantity, a number or a text. An integer is a count. `beside` is added to its title."""
+    """Return a table cell for a quantity, a number or a text. Integers are counts. `beside` is added to the title."""
     if isinstance(value, Cell):
         return value
     if isinstance(value, str):
@@ -293,7 +293,7 @@ def cell(value: Shown, scale: Scale = "rate", *beside: str) -> Cell:
 
 
 def _notes(q: Quantity) -> Iterator[str]:
-    """Yield the other parts of a cell's title: p-value, chance, detectable difference, and ties."""
+    """Yield the additional parts of a cell's title: p-value, chance, detectable difference, and ties."""
     holm = q.p_holm if isinstance(q, Score | Gain) else None
     if holm is not None:
         yield f"{p_value(holm)} by Holm"

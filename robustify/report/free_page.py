@@ -97,7 +97,7 @@ def free_html(summary: Node) -> str:
 
 
 def _first(summary: Node) -> FirstScreen:
-    """Return the verdict, the score of each model in its commonest kind of answer, and the next step."""
+    """Return the verdict, each model's score on the most common kind of answer, and the next step."""
     words, code = catalogue()["free"], _verdict_code(summary)
     numbers, unscored = [], 0
     for model, entry in summary["models"].items():

@@ -1,4 +1,4 @@
-"""First screen of a report, on the page and on a terminal, with the command that mends the set."""
+"""First screen of a report, on the page and on a terminal, with the command that edits the set."""
 
 import shlex
 import textwrap
@@ -29,7 +29,7 @@ Paint = Callable[[Tone, str], str]
 
 
 def options_worth(read: Quantity | None) -> Quantity | None:
-    """Return the effective number of options: one over the accuracy of a reader who never sees a question."""
+    """Return the effective number of options: one divided by the accuracy of a reader who never sees a question."""
     if read is None or not read.value:
         return None
     ends = None if read.ci is None or not read.ci[0] else (1 / read.ci[1], 1 / read.ci[0])
@@ -38,8 +38,8 @@ def options_worth(read: Quantity | None) -> Quantity | None:
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """Content of a report's first screen. `above` has warnings, and `checks` pairs of a state (None for a
-    plain fact) and a text."""
+    """Content of a report's first screen. `above` has warnings, and `checks` pairs of a state (None for a plain fact)
+    and a text."""
 
     verdict: str
     tone: Tone
@@ -134,7 +134,7 @@ def _checks(s: Summary, g: Grounds) -> Iterator[tuple[State | None, str]]:
 
 
 def mend_command(manifest: Mapping[str, Any], typed: Sources | None = None) -> str:
-    """Return the command that mends the file of a public run, or "" if the run did not read its items from a single file.
+    """Return the command that edits the file of a public run, or "" if the run did not read its items from a single file.
 
     `manifest` is run.json, and the command works in the folder of the file. With the sources as `typed`, or as in a config,
     it works in the working directory."""
@@ -156,7 +156,7 @@ def mend_command(manifest: Mapping[str, Any], typed: Sources | None = None) -> s
 
 
 def _near(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a source whose paths are relative to the working directory if they are below it."""
+    """Return a source with its paths relative to the working directory if they are below this directory."""
 
     def near(path: str) -> str:
         folder = Path.cwd()
@@ -167,8 +167,8 @@ def _near(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def advised(command: str, todo: Sequence[Recommendation]) -> str:
-    """Return the command if it does some of the advice, otherwise "". If distractors must change, the command chooses them
-    from a file of candidates too, and writes a folder."""
+    """Return the command if it follows some of the advice, and otherwise "". If distractors must change, the command
+    also reads a file of candidates, and writes a folder."""
     ways = {recommendation.mends for recommendation in todo}
     if not command or not ways & {"file", "pool"}:
         return ""
@@ -178,7 +178,7 @@ def advised(command: str, todo: Sequence[Recommendation]) -> str:
 
 
 def _reading(source: Mapping[str, Any]) -> list[str]:
-    """Return the options of the command line with which a source was read."""
+    """Return the command-line options with which a source was read."""
     fields = {part: column for part, column in (source.get("fields") or {}).items() if column is not None}
     words = []
     for part, column in fields.items():
@@ -222,5 +222,5 @@ def _wrapped(texts: Iterable[str], indent: str = "") -> list[str]:
 
 
 def forecast_lines(forecast: "Forecast", least: int = 0) -> list[str]:
-    """Return the expected cost of asking each model, with a warning if there are too few items."""
+    """Return lines on the expected cost of asking each model, with a warning if there are too few items."""
     return markdown("forecast.j2", found=forecast, least=least, fewest=FEWEST_ITEMS).splitlines()

@@ -1,4 +1,4 @@
-"""Tables of the report page by the name of their CSV file."""
+"""Tables of the report page, keyed by the names of their CSV files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
@@ -87,7 +87,7 @@ def _of_items(s: Summary, *, explorer: bool) -> Tables:
 
 
 def _rules(s: Summary) -> Iterator[tuple[str, Quantity | None, Quantity | None, float | None]]:
-    """Yield each rule's name, its flags, the flags expected by chance, and the overlap with the run's own flags."""
+    """Yield each rule's name, its flags, the flags expected by chance, and the overlap with the flags of this run."""
     if s.screen is None:
         return
     by_position, d4 = s.screen.by_position, s.screen.d4_rule
@@ -160,7 +160,7 @@ def _looks_state(looks: Looks) -> Cell:
 
 
 def _temperature(t: float) -> Cell:
-    """Format a temperature. It is called a bound at the ends of the search (scores without signal, or never wrong)."""
+    """Format a temperature. A value at an end of the search is called a bound (scores without signal, or never wrong)."""
     bound = {HOTTEST: f"at least {count(t)}", COLDEST: f"at most {t:g}"}.get(t)
     return cell(t, "number") if bound is None else Cell(bound, value=t)
 
@@ -196,7 +196,7 @@ Bar = tuple[str, Quantity, float]
 
 
 def charted(quotes: Sequence[Quote]) -> list[tuple[str, list[Bar]]]:
-    """Return the bars of up to four models: the number to quote (or otherwise the score), and the points by looks."""
+    """Return up to four models with bars for the number to quote (or otherwise the score) and the points by looks."""
     charts: list[tuple[str, list[Bar]]] = []
     for quote in quotes[:MOST_CHARTED]:
         claimed = quote.number is not None and quote.number.kind == "score less looks"
@@ -213,7 +213,7 @@ def _named(measure: Measure) -> str:
 
 
 def _subject(s: Summary, measure: Measure, name: str) -> tuple[str | Cell, ...]:
-    """Return cells that name a model, marked if it votes, or a rule, marked if it reads the question. Empty for the set."""
+    """Return cells that name a model (marked if it votes) or a rule (marked if it sees the question), or no cells."""
     if measure.scope == "model":
         return (voting(name, s.models[name].is_voter),)
     return (f"{name} (reads the question)" if name in SEES_STEM else name,) if name else ()

@@ -50,7 +50,7 @@ def jinja(package: str, folder: str, *, autoescape: bool) -> jinja2.Environment:
 
 
 def _printable(value: object) -> object:
-    """Return a value that a template prints. Raise `TypeError` for a structure, because its repr is not for readers."""
+    """Return a value that a template can print. Raise `TypeError` for a structure, because its repr is not for readers."""
     if isinstance(value, str | int | float | jinja2.Undefined):
         return value
     raise TypeError(f"a template prints a {type(value).__name__}")
@@ -151,12 +151,12 @@ def finding(code: str, part: Part | None, **beside: Any) -> str:
 
 
 def standing(summary: Summary) -> str:
-    """Describe the state of a run by a word and a sentence."""
+    """Describe the state of a run in a word and a sentence."""
     return f"{summary.state}: {state_sentence(summary)}"
 
 
 def state_sentence(summary: Summary) -> str:
-    """Return the state of a run as a sentence, with its first reason, if any."""
+    """Return the state of a run as a sentence, with the first reason, if any."""
     first = sentence(summary.reasons[0]) if summary.reasons else ""
     usual = catalogue()["states"][summary.residual.state if summary.residual else summary.state]
     return finding("state", summary, first=first, usual=usual) or f"{usual}."
@@ -209,7 +209,7 @@ def _by(auditor: str, kind: str, value: float, n: int) -> str:
 
 
 def in_items(share: Quantity | None) -> int:
-    """Convert a share to a number of items, or to 0 if the share was not measured."""
+    """Convert a share to a number of items. Return 0 if the share was not measured."""
     return round((share.value or 0.0) * (share.n or 0)) if share is not None else 0
 
 
@@ -219,7 +219,7 @@ def _uneven(off: OffPosition) -> str:
 
 
 def _too_often(bias: PositionBias) -> dict[str, Any] | None:
-    """Return the position that a model picks significantly too often, or None if there is none."""
+    """Return the position that a model picks significantly too often, or None if there is no such position."""
     positions = [
         {"p": entry.p_holm, "position": j, "picked": entry.picked.value, "key": entry.key}
         for j, entry in enumerate(bias.positions)

@@ -1,4 +1,4 @@
-"""Number to quote for each model: its score, minus points of looks if these are claimed."""
+"""Number to quote for each model: the score, minus the points of looks if they are claimed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class Quote:
 
     @property
     def quoted(self) -> str:
-        """Number to quote, as in `quote 56.9 % (52.0 to 62.0), score less looks`, or why there is none."""
+        """Number to quote, as in `quote 56.9 % (52.0 to 62.0), score less looks`, or why there is no number."""
         if self.number is None:
             return finding("no_quote", self.full, missing=self.missing)
         kind = "" if self.number.kind == "score" else f", {self.number.kind}"
@@ -59,8 +59,8 @@ class Quote:
 
     @property
     def owed(self) -> str:
-        """Sentence on the points by looks, with their assumption. It is empty in a run that judges nothing. Cloze scores
-        have one on the accuracies of their log."""
+        """Sentence on the points by looks, with their assumption. It is empty in a run that judges nothing. Cloze
+        scores have a sentence on the accuracies of their log instead."""
         if self.view == "cloze":
             return finding("logged", self.full, logged=self.logged, of=self.of)
         if self.missing in ("trial", "by_letter"):
@@ -74,7 +74,7 @@ class Quote:
 
     @property
     def reason(self) -> str:
-        """Short code that says why there is no number to quote, or why looks are not claimed."""
+        """Code for why there is no number to quote, or for why looks are not claimed."""
         reason = self.looks.reason if self.looks else None
         return self.missing or (reason.code.removeprefix("looks_") if reason else "")
 
@@ -100,7 +100,7 @@ class Quote:
 
 
 def quotes(s: Summary, g: Grounds) -> tuple[Quote, ...]:
-    """Return the number to quote of each model with a score, starting with models that were asked the full question."""
+    """Return the number to quote for each model with a score. Models that were asked the full question come first."""
     views: dict[Asked, Mapping[str, Measured]] = {
         "full": FULL.read(s), "cloze": CLOZE.read(s), "blind": CHOICES_ONLY.read(s)
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Verdict on a benchmark, and the values of its summary that decide it."""
+"""Verdict on a benchmark, and the values in its summary that determine the verdict."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Words = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """Values derived from a summary that decide the verdict and the advice.
+    """Values derived from a summary that determine the verdict and the advice.
 
     `flagged` of `of` items are flagged, and `judged` items have a verdict. `by_chance` is the share of the flagged
     items, and `real` the share of all items that are flagged beyond chance, 0 if there may be none. `latent` estimates
@@ -57,7 +57,7 @@ class Grounds:
 
     @property
     def whole(self) -> str:
-        """Total of which some items were flagged, in words: `of 360 items` or `of the 143 items judged`."""
+        """Total from which items were flagged, in words: `of 360 items` or `of the 143 items judged`."""
         if self.judged is None or self.judged == self.of:
             return "items" if not self.of else f"of {counted(self.of, 'item')}"
         return f"of the {counted(self.judged, 'item')} judged"
@@ -78,7 +78,7 @@ class Grounds:
 
     @property
     def answerable(self) -> tuple[int, ...]:
-        """Number of items answerable without their question, with its interval. Empty if chance explains all."""
+        """Number of items answerable without their question, with its interval. Empty if chance could explain all flags."""
         latent = self.latent
         if not self.flagged or self.real == 0 or latent is None or latent.value is None:
             return ()
@@ -94,7 +94,7 @@ class Grounds:
 
 
 def grounds(s: Summary) -> Grounds:
-    """Return the values of a summary that decide its verdict and its advice."""
+    """Return the values of a summary that determine its verdict and its advice."""
     off, read, false = s.benchmark.key_spread.off, READER.read(s).get(SET, Measured()).all, by_chance(s)
     # A failed guardrail changes the state of the run, but it is not evidence of a shortcut.
     return Grounds(
@@ -154,7 +154,7 @@ def _real_share(s: Summary, false: Quantity | None) -> float | None:
 
 
 def headline(g: Grounds) -> tuple[Tone, str]:
-    """Return the tone and the sentence of the verdict."""
+    """Return the verdict as a tone and a sentence."""
     tone, text = catalogue()["verdicts"][_verdict_code(g)]
     read = (g.reader.value if g.reader else None) or 0.0
     who, gets = "a reader who never sees a question", f"gets {percent(read)}"

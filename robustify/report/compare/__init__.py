@@ -77,7 +77,7 @@ def _values(comparison: Comparison) -> dict[str, Any]:
 
 
 def _plotted(comparison: Comparison) -> Iterator[tuple[str, Quantity]]:
-    """Yield the labels and differences of all pairs, with the numbers of the runs if there are several pairs."""
+    """Yield the labels and differences of all pairs. If there are several pairs, the labels include the runs' numbers."""
     for pair in comparison.pairs:
         runs = (
             f"[{pair.first.place + 1}] and [{pair.second.place + 1}]: " if len(comparison.pairs) > 1 else ""

@@ -1,4 +1,4 @@
-"""Changes from one run to another: in the matched items, and in each number, with a test if one is valid."""
+"""Changes from one run to another in matched items and in each number, with a test if it is valid."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
@@ -63,13 +63,13 @@ class Change(Part):
 
     @property
     def changed(self) -> bool | None:
-        """Whether the difference is more than noise, or None if there is no test."""
+        """Whether the difference is significant, or None if there is no test."""
         ci, p = self.difference.ci, self.p_holm
         return None if ci is None or p is None else p <= LEVEL and not ci[0] <= 0 <= ci[1]
 
     @property
     def degraded(self) -> bool:
-        """Whether the number got worse by more than noise. A voter's score on kept items is no evidence."""
+        """Whether the number got significantly worse. A voter's score on kept items is no evidence."""
         rise = self.difference.value or 0.0
         worse = rise > 0 if self.number in WORSE_HIGH else rise < 0 and self.number in WORSE_LOW
         return bool(self.changed) and worse and not self.voter
@@ -99,7 +99,7 @@ class Change(Part):
 
     @property
     def noise(self) -> str:
-        """Whether the difference is more than noise, in words."""
+        """Result of the test in words."""
         if self.one_cut:
             return "not tested, because one cutoff decides all verdicts of a run"
         if self.changed is None:
@@ -110,7 +110,7 @@ class Change(Part):
         return "within noise, because many numbers were tested" if outside else "within noise"
 
     def untested(self) -> "Change":
-        """Return the change without interval and test, for a number that depends on one cutoff."""
+        """Return the change without an interval and a test, because the number depends on one cutoff."""
         difference = Quantity(value=self.difference.value, n=self.difference.n)
         return self.model_copy(update={"difference": difference, "p": None, "p_mid": None, "one_cut": True})
 
@@ -135,7 +135,7 @@ def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Int
 
 
 def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
-    """Return how many more points looks bring the second model, from values by item, NaN if unknown (n_items,)."""
+    """Return the difference of points by looks, second model minus first. Values by item are NaN if unknown (n_items,)."""
     estimate = looks_difference(y, x, groups)
     answered = ~np.isnan(x + y)
     first, second = (
@@ -151,7 +151,7 @@ def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> C
 def unpaired_change(
     number: str, models: Models, part: Split, q: Quantity | None, r: Quantity | None
 ) -> Change | None:
-    """Return the change of a number from one summary to another, or None if one of them lacks the number."""
+    """Return the change of a number from one summary to another, or None if either summary lacks the number."""
     if q is None or r is None or q.value is None or r.value is None or q.n is None or r.n is None:
         return None
     value, ci, error, p = r.value - q.value, None, None, None
@@ -166,8 +166,8 @@ def unpaired_change(
 
 
 def added_change(number: str, x: Sample, y: Sample) -> Change | None:
-    """Return how a number of the items that only the second run contains (`y`) differs from that of all items of the first
-    run (`x`), or None if there are too few of them."""
+    """Compare a number on the items that only the second run contains (`y`) with the number on all items of the first
+    run (`x`). Return None if there are too few new items."""
     (first, n), (second, m) = ((rate(*sample), _size(*sample)) for sample in (x, y))
     if first.value is None or second.value is None or not n or not m or m < FEWEST_ADDED:
         return None
@@ -180,7 +180,7 @@ def added_change(number: str, x: Sample, y: Sample) -> Change | None:
 
 
 def _size(credits: Floats, groups: Ints | None) -> float | None:
-    """Return the number of items, or their effective number if some depend on each other."""
+    """Return the number of items, or the effective number if some items depend on each other."""
     n = len(credits)
     return float(n) if clusters(n, groups) == n else effective_size(credits, groups)
 
@@ -207,7 +207,7 @@ FEWEST_ALIKE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class SameItem:
-    """Item that two runs share: its IDs in the `first` and the `second` run, and its verdicts `was` and `now`.
+    """Item that two runs share: IDs in the `first` and the `second` run, and verdicts before (`was`) and after (`now`).
 
     `edited` names the parts that changed: the question, the options in any order, or which option is the key.
     """
@@ -257,7 +257,7 @@ def same_items(first: Run, second: Run) -> tuple[SameItem, ...]:
 
 
 def _edits(a: Item, b: Item) -> tuple[str, ...]:
-    """Return the parts in which two versions of an item differ. A key whose own text was edited is an edit of options."""
+    """Return the parts in which two versions of an item differ. If the text of the key was edited, only options differ."""
     key = a.choices[a.key]
     parts = {
         "question": a.stem != b.stem,

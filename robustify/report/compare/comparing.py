@@ -46,7 +46,7 @@ ANSWERS = "answers.parquet"
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a pair, with its index and the IDs that the matched items have in it."""
+    """One run of a pair, with the run's index and its IDs of the matched items."""
 
     place: int
     run: Run
@@ -58,7 +58,7 @@ class Side:
         return self.run.summary
 
     def column(self, name: str) -> list[str]:
-        """Return one column of verdicts.csv for the matched items, empty if the file lacks the column (n_items,)."""
+        """Return a column of verdicts.csv for the matched items (n_items,). Missing columns give empty strings."""
         cells = {row["item"]: row.get(name, "") for row in self.run.verdict_rows()}
         return [cells[item] for item in self.items]
 
@@ -79,7 +79,7 @@ class Side:
         return None if groups is None else groups[[row[name] for name in names]]
 
     def scored(self, model: str) -> ScoredModel:
-        """Return the model's credits on the matched items by view, as the run scored them."""
+        """Return the model's credits on the matched items by view, scored with the settings of the run."""
         screen, rules, answers = self.summary.screen, ScreenRules(), self.run.answers
         if screen is not None:
             rules = ScreenRules(mode=screen.mode, template=screen.template, norm=screen.norm or "chars")
@@ -94,12 +94,12 @@ class Side:
         return np.array([float(looks[item] or "nan") for item in self.items])
 
     def read(self, names: Sequence[str]) -> Floats | None:
-        """Return the credits of the cross-fitted probe on these items, or None if it was not fitted (n_items,)."""
+        """Return the credits of the cross-fitted probe on these items (n_items,), or None if no probe was fitted."""
         block = self.run.answers.block(VIEW, NAME).first()
         return item_index(self.run.answers, names).spread(block, block.correct) if len(block) else None
 
     def sample(self, names: Sequence[str]) -> Sample | None:
-        """Return the credits of the cross-fitted probe on these items, and their groups, or None if it was not fitted."""
+        """Return the cross-fitted probe's credits on these items, and the items' groups, or None if no probe was fitted."""
         credits = self.read(names)
         return None if credits is None else (credits, self._groups_of(names))
 
@@ -115,7 +115,7 @@ class Side:
 
 @dataclass(frozen=True)
 class RunPair:
-    """Two runs and their differences. Items are matched unless `why_not` gives a reason. `only` has the verdicts of the
+    """Two runs and their differences. Items are matched unless `why_not` gives a reason. `only` has the verdicts of
     items that only one run contains."""
 
     first: Side
@@ -146,12 +146,12 @@ class RunPair:
         return dict(sorted(Counter(part for item in self.edited for part in item.edited).items()))
 
     def screens(self, name: str) -> list[str]:
-        """Return the distinct values of one setting of the screens with voters, starting with the first run's."""
+        """Return the distinct values of a setting in the screens with voters. The first run's value comes first."""
         screens = (side.summary.screen for side in (self.first, self.second))
         return list(dict.fromkeys(getattr(screen, name) for screen in screens if screen and screen.voters))
 
     def says(self, code: str) -> str:
-        """Return the text `code` of the catalog, filled in for the pair, or "" if the text does not apply."""
+        """Return the text `code` of the catalog for this pair, or "" if the text does not apply."""
         return filled(catalogue()["compared"][code], {"pair": self, "read": self.reader})
 
     @property
@@ -161,7 +161,7 @@ class RunPair:
 
     @property
     def effect(self) -> list[str]:
-        """Sentences on how the edits changed a reader's accuracy and the flagged items, and on what no run can see."""
+        """Sentences on what edits did to the reader's accuracy and the flags, and on what no run can see."""
         return [
             f"{sentence}."
             for code in ("reader", "mended", "edits", "unseen")
@@ -170,7 +170,7 @@ class RunPair:
 
     @property
     def printed(self) -> list[Change]:
-        """Changes for a terminal: those that differ, except the reader's if a sentence on the edits gives it."""
+        """Changes for a terminal: nonzero differences, without the reader's if a sentence on the edits has it."""
         given = self.reader if self.edited else None
         return [c for c in self.changes if c.difference.value and c is not given]
 
@@ -204,7 +204,7 @@ class RunPair:
 
     @property
     def removed(self) -> tuple[Floats, Floats]:
-        """Whether each matched item is flagged (1 or 0), in the first run and in the second (n_items,)."""
+        """Flags (1 or 0) of the matched items in the first run and in the second run (n_items,)."""
         flagged_first, flagged_second = np.array(
             [(i.was == "flagged", i.now == "flagged") for i in self.items], dtype=float
         ).T
@@ -246,8 +246,8 @@ class RunPair:
                 yield looks_change((a, b), x, y, self.first.groups)
 
     def _added(self, measure: Measure) -> Change | None:
-        """Return how the items that only the second run contains differ from the first run's, or None if there are none.
-        Without them, a set could get worse by new items alone."""
+        """Compare the items that only the second run contains with the first run's items, or return None if there are
+        none. Without them, a set could get worse by new items alone."""
         if not self.second.others:
             return None
         x, y = self.first.sample(tuple(self.first.run.verdicts)), self.second.sample(self.second.others)
@@ -280,7 +280,7 @@ class RunPair:
     def _unpaired(
         self, measure: Measure, models: Models, parts: tuple[Split, ...] = ("all", "kept")
     ) -> Iterator[Change]:
-        """Return the change of a number on each part of the items, from the two summaries alone."""
+        """Yield the change of a number on each part of the items, from the two summaries alone."""
         named = zip((self.first, self.second), models or (SET, SET), strict=True)
         measured = [measure.read(side.summary).get(model, Measured()) for side, model in named]
         for part in parts:
@@ -297,7 +297,7 @@ def _listed(items: Sequence[SameItem]) -> list[Tree]:
 
 
 def _same_models(first: Sequence[str], second: Sequence[str]) -> list[tuple[str, str]]:
-    """Match models by name. If one other model is left in each run, such as a base and a tuned model, match these, too."""
+    """Match models by name. If each run has one model left, such as a base and a tuned model, match these two as well."""
     only_first, only_second = [m for m in first if m not in second], [m for m in second if m not in first]
     return [(m, m) for m in first if m in second] + (
         [(only_first[0], only_second[0])] if len(only_first) == len(only_second) == 1 else []
@@ -318,7 +318,7 @@ class Comparison:
 
     @property
     def degraded(self) -> list[str]:
-        """Results that got worse from the first run to the last, such as a number, or an audit that no longer passes."""
+        """Results that got worse from the first run to the last run: numbers, and audits that no longer pass."""
         pair = next(pair for pair in self.pairs if pair.second.place == len(self.runs) - 1)
         states = pair.first.summary.state, pair.second.summary.state
         worse = (c for c in pair.changes if c.degraded)

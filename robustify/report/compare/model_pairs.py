@@ -29,7 +29,7 @@ from robustify.runs.run import Run
 
 @dataclass(frozen=True, slots=True)
 class ModelPair:
-    """Two models on the items of a task: the better one, the other, and the difference of their scores in a view.
+    """Two models on the items of a task: the better model, the other model, and the difference of their scores in a view.
 
     `p` is the mid-p of McNemar's test (by groups of items if there are any), adjusted by Holm over all pairs of all tasks.
     `mde` is the smallest difference detectable with 80 % power at Holm's first level. `looks` is how much more the better
@@ -60,7 +60,7 @@ class ModelPair:
 
     @property
     def line(self) -> str:
-        """Result in a sentence."""
+        """The result as one sentence."""
         return filled(catalogue()["compared"]["models"], {"pair": self})
 
     def tree(self) -> Tree:
@@ -73,7 +73,7 @@ class ModelPair:
 
 
 def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
-    """Return the pairs of models of all runs, in the view of the full question or, otherwise, as cloze."""
+    """Return the pairs of models of all runs, with scores on the full question or, if there are none, as cloze."""
     entries = [
         (run.summary.benchmark.name or "", pair, view, paired)
         for run in runs

@@ -38,7 +38,7 @@ seconds. If there are more, kept items are left out first, and the page says how
 
 @dataclass(frozen=True, slots=True)
 class ExplorerHeading:
-    """Name of the set, the rule of `lint` that is a filter, and the command that mends the set's file ("" if missing)."""
+    """Name of the set, the rule of `lint` for the filter, and the command that edits the set's file ("" if missing)."""
 
     name: str
     rule: str = ""
@@ -69,13 +69,13 @@ def write_explorer(
 
 
 def key_mark(cue: Cue, marks: Sequence[int], key: int) -> str:
-    """Describe how the key differs from other options in a cue, or return "" if all options are alike."""
+    """Describe how the key differs from the other options in a cue, or return "" if all options are alike in the cue."""
     return "" if len(set(marks)) < 2 else cue.having if marks[key] else cue.lacking
 
 
 def page(tree: Mapping[str, Any], kind: str = "explorer") -> str:
-    """Render the HTML page on which a reader can search the items of `tree`. `kind` names its template, style, and
-    script: `explorer`, or `review` for raters."""
+    """Render the HTML page on which a reader can search the items in `tree`. `kind` names the template, style, and
+    script of the page: `explorer`, or `review` for raters."""
     style = styles("palette", f"explorer/{kind}")
     script = Markup((files("robustify.report") / f"explorer/{kind}.js").read_text("utf-8"))
     digests = {
@@ -115,7 +115,7 @@ def island_of(
     positions: Sequence[int],
     cloze_excluded: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Return the JSON values from which the page shows the items at `positions`. `rows` are their rows of `evidence.jsonl`.
+    """Return the JSON values for the items at `positions`, which the page shows. `rows` has their rows of `evidence.jsonl`.
 
     `counts` has all items of the run by verdict. The script and the gate recognize an item by its field names.
     """
