@@ -29,7 +29,8 @@ _UNPACK: Mapping[bytes, Callable[[Stream], Stream]] = {
 DAMAGED = (OSError, EOFError, zlib.error, lzma.LZMAError)
 """What the libraries raise for damaged files."""
 _CHUNK = 1 << 20
-_SUFFIXES = (".gz", ".bz2", ".xz")
+SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+"""Endings of compressed files, also of those that no function unpacks, so that they are refused and not left out."""
 DEEPEST = 3
 """Most archives in one another. A compressed tar file is one in another."""
 _ZIP, _TAR, _TAR_AT = b"PK\x03\x04", b"ustar", 257
@@ -68,7 +69,7 @@ def unpacked_size(name: str, file: BinaryIO) -> int:
 
 def plain_path(path: Path) -> Path:
     """Return the path without the suffix of a compressed file, such as `.gz`."""
-    return path.with_suffix("") if path.suffix.lower() in _SUFFIXES else path
+    return path.with_suffix("") if path.suffix.lower() in SUFFIXES else path
 
 
 def layers(stream: Stream, size: int, deepest: int = DEEPEST) -> Iterator[Iterator[bytes]]:

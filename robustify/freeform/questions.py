@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from robustify.base.compressed import plain_path
 from robustify.base.errors import AuthorisationError, DataError
 from robustify.base.key_file import ID_PREFIX
 from robustify.freeform.grade.numbers import whole_quantity
@@ -94,7 +95,7 @@ def _refuse_restricted(row: Row) -> None:
 
 def read_items(path: Path, guard: Guard) -> list[FreeItem]:
     """Read questions with an `answer`, or multiple-choice items in any known layout."""
-    rows = [row.cells for row in rows_of(path).rows] if path.suffix.lower() in _ROWS else []
+    rows = [row.cells for row in rows_of(path).rows] if plain_path(path).suffix.lower() in _ROWS else []
     chosen = any({*_names("options")} & row.keys() and "type" not in row for row in rows)
     if rows and not chosen and any({*_names("answer")} & row.keys() for row in rows):
         return read_jsonl(path, _question)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from robustify.base.compressed import plain_path, unpacked, unpacked_size
 from robustify.base.errors import DataError, UsageError
 from robustify.base.files import writable, write_atomic
 from robustify.reading.loaders.json_rows import json_rows, line_rows
@@ -27,9 +28,12 @@ def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
 
 
 def rows_of(path: Path) -> SourceTable:
-    """Read the rows of a file: lines, array entries or table rows."""
+    """Read the rows of a file, compressed or not: lines, array entries or table rows."""
     try:
-        text = path.read_bytes().decode("utf-8-sig", "surrogatepass")
+        with path.open("rb") as opened:
+            unpacked_size(path.name, opened)
+        with path.open("rb") as opened:
+            text = unpacked(opened).read().decode("utf-8-sig", "surrogatepass")
     except FileNotFoundError:
         raise UsageError(
             f"{path} does not exist; expected a file of JSON lines", code="no-such-file"
@@ -43,10 +47,10 @@ def rows_of(path: Path) -> SourceTable:
         raise DataError(
             f"{path}: byte {error.start} is not UTF-8. Save the file as UTF-8.", code="not-utf-8"
         ) from None
-    opened = partial(io.StringIO, text)
-    if path.suffix.lower() == ".csv":
-        return in_memory(csv_rows(path.name, opened))
-    return in_memory(json_rows(path.name, opened) if text.lstrip().startswith("[") else line_rows(opened))
+    again = partial(io.StringIO, text)
+    if plain_path(path).suffix.lower() == ".csv":
+        return in_memory(csv_rows(path.name, again))
+    return in_memory(json_rows(path.name, again) if text.lstrip().startswith("[") else line_rows(again))
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

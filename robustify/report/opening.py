@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from robustify.base.compressed import plain_path
 from robustify.base.settings_files import name_of, named_set, with_path, with_split
 from robustify.judging.baselines.conditional_logit import FEWEST_ITEMS
 from robustify.judging.summary.quantity import Quantity
@@ -147,10 +148,11 @@ def mend_command(manifest: Mapping[str, Any], typed: Sources | None = None) -> s
     path = PurePath(name_of(data) if named_set(data) else data)
     file = path.name if typed is None else str(path)
     # A name that begins with a hyphen would be taken for an option.
-    name, stem = (f"./{text}" if text.startswith("-") else text for text in (file, path.stem))
+    plain = plain_path(Path(path))
+    name, stem = (f"./{text}" if text.startswith("-") else text for text in (file, plain.stem))
     name = data if named_set(data) else name
     stem = with_split(stem, source.get("split"))
-    ending = ".csv" if path.suffix.lower() == ".csv" else ".jsonl"
+    ending = ".csv" if plain.suffix.lower() == ".csv" else ".jsonl"
     words = ["robustify", "mend", name, *_reading(source), "-o", f"{stem}-mended{ending}"]
     return " ".join(map(shlex.quote, words))
 

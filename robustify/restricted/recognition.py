@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote
 
-from robustify.base.compressed import layers
+from robustify.base.compressed import layers, plain_path
 from robustify.base.errors import AuthorisationError, Notice
 from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
 from robustify.items.item import Item
@@ -123,7 +123,11 @@ def _signs(items: Sequence[Item], paths: Sequence[Path], names: Sequence[str]) -
         parts = chain.from_iterable(
             path.glob("/".join("*" * depth)) for depth in range(1, _NAMED_FOLDERS + 1)
         )
-        files = sorted(file for file in parts if file.suffix.lower() in _DATA) if path.is_dir() else [path]
+        files = (
+            sorted(file for file in parts if plain_path(file).suffix.lower() in _DATA)
+            if path.is_dir()
+            else [path]
+        )
         read += filter(Path.is_file, files)
     for file in read:
         yield from _file_signs(file, manifests)

@@ -1,5 +1,6 @@
 """Open-ended questions: items without their options, rows of other evaluations, and what is refused."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -74,6 +75,9 @@ def test_predictions_are_read_from_a_table_and_from_lines(tmp_path: Path) -> Non
     table.write_text('config,question_id,type,predicted,correct\nBase,1,mcq,"two\nlines",B\nTuned,1,mcq,,B\n')
     read = [(a.item_id, a.model, a.text) for a in questions.read_predictions([table], [])]
     assert read == [("1", "Base", "two\nlines"), ("1", "Tuned", "")]
+    packed = tmp_path / "p.csv.gz"
+    packed.write_bytes(gzip.compress(table.read_bytes()))
+    assert [(a.item_id, a.model, a.text) for a in questions.read_predictions([packed], [])] == read
     lines = jsonl(tmp_path / "p.jsonl", [{"id": 2, "text": "8 m", "finish_reason": "length"}])
     (answer,) = questions.read_predictions([lines], [])
     assert (answer.item_id, answer.model, answer.finish_reason) == ("2", "model", "length")

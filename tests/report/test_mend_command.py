@@ -65,6 +65,19 @@ def test_the_command_is_on_every_page_and_mends_the_file_as_the_run_read_it(
     assert Path(words[-1]).exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "mended"), [("pans.csv.gz", "pans-mended.csv"), ("pans.jsonl.xz", "pans-mended.jsonl")]
+)
+def test_the_command_for_a_compressed_file_writes_one_that_is_not(name: str, mended: str) -> None:
+    assert mend_command({"config": {"data": [{"path": name}]}}).split() == [
+        "robustify",
+        "mend",
+        name,
+        "-o",
+        mended,
+    ]
+
+
 @pytest.mark.parametrize("absolute", [True, False])
 @pytest.mark.parametrize("config", [True, False])
 def test_the_command_on_the_terminal_works_where_the_audit_was_started(

@@ -366,6 +366,24 @@ def test_a_compressed_copy_is_refused_whatever_its_name(
     assert [path.name for path in file.parent.iterdir()] == [name]
 
 
+@pytest.mark.parametrize(
+    "names", [("a.jsonl.gz", "b.jsonl.xz"), ("a.json.gz", "b.json.gz"), ("a.jsonl", "b.jsonl.bz2")]
+)
+def test_compressed_copies_in_a_folder_are_refused(mock: Path, names: tuple[str, str]) -> None:
+    assert accept().return_value == 0
+    folder = mock / "elsewhere" / "quiz"
+    folder.mkdir(parents=True, exist_ok=True)
+    compress = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+    harmless = [{"question": f"Is {i} even?", "choices": ["yes", "no"], "answer": i % 2} for i in range(9)]
+    for name, rows in zip(names, (harmless, items(N)[1:]), strict=True):
+        text = rows_as_json(rows) if "jsonl" in name else json.dumps(rows)
+        path = folder / name
+        path.write_bytes(compress.get(path.suffix, bytes)(text.encode()))
+    for command in ("validate", "lint", "heuristics"):
+        with refuses("known-items"):
+            raise invoked(command, str(folder)).exception or AssertionError(command)
+
+
 FROM_PYTHON: dict[str, Callable[[Path, Path], object]] = {
     "audit of a file": lambda file, out: rb.audit(file, public=True, out=out),
     "audit of rows": lambda file, out: rb.audit(items(N)[1:], public=True, out=out),

@@ -3,8 +3,10 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from robustify.base.compressed import DAMAGED, SUFFIXES, plain_path, unpacked
 from robustify.base.errors import DataError, Notice, UsageError, counted
 from robustify.base.files import sha256
 from robustify.reading.loaders.loaded import SPLITS, Source
@@ -20,7 +22,7 @@ _SPLIT_WORDS = {name: name for name in (*SPLITS - {"data", "eval"}, "fewshot", "
 }
 """Words at the start or the end of a file's name that say its split."""
 _BETWEEN_WORDS = re.compile(r"[\W_]+")
-_OF_A_SET = (*_TABLES, ".json", ".parquet", ".arrow", ".xlsx", ".gz", ".zip", ".zst")
+_OF_A_SET = (*_TABLES, ".json", ".parquet", ".arrow", ".xlsx", ".zip", *SUFFIXES)
 """Types of files that may hold items, for a note on those that are not read."""
 _ABOUT = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json", "metadata.json"}
 _LISTED = 3
@@ -34,11 +36,9 @@ def split_files(path: Path, split: str | None) -> list[Path]:
         within = [*file.relative_to(path).parent.parts, _NUMBERED_PART.sub("", file.stem)]
         splits.setdefault("/".join(part for part in within if part not in ("", "data")), []).append(file)
     # RACE has a file of JSON for each passage.
-    splits = splits or {"": sorted([*path.glob("*.txt"), *path.glob("*.json")])}
+    splits = splits or {"": sorted(file for file in path.glob("*") if _type(file) in (".txt", ".json"))}
     files = _of_split(path, splits, split)
-    inner = {
-        file.parent.name for file in path.glob("*/*") if file.suffix.lower() in (*_TABLES, ".json", ".txt")
-    }
+    inner = {file.parent.name for file in path.glob("*/*") if _type(file) in (*_TABLES, ".json", ".txt")}
     if not files and inner:
         raise UsageError(
             f"{path} has its files in other folders ({', '.join(sorted(inner))}). Name one of these.",
@@ -97,7 +97,9 @@ def unread_files(source: Source, read: Sequence[Source]) -> list[Notice]:
 
 def _split_of(file: Path) -> str:
     """Return the split that the name of a file begins or ends with, such as `train-00000-of-00001`, or ""."""
-    words = _BETWEEN_WORDS.split(_NUMBERED_PART.sub("", file.stem).casefold().replace("few-shot", "fewshot"))
+    words = _BETWEEN_WORDS.split(
+        _NUMBERED_PART.sub("", plain_path(file).stem).casefold().replace("few-shot", "fewshot")
+    )
     words = words[:-1] if len(words) > 1 and words[-1] in ("set", "split", "data") else words
     if len(words) == 1 and words[0] in SPLITS:
         return words[0]
@@ -105,14 +107,19 @@ def _split_of(file: Path) -> str:
 
 
 def _require_different(path: Path, files: Sequence[Path]) -> None:
-    """Raise `DataError` if two files of a folder have the same content."""
+    """Raise `DataError` if two files of a folder have the same content, or only one of them is compressed."""
     first: dict[str, Path] = {}
-    for file in files:
-        if (other := first.setdefault(sha256(file), file)) is not file:
+    for file, sign in ((each, sign) for each in files for sign in (sha256(each), plain_path(each).name)):
+        if (other := first.setdefault(sign, file)) is not file:
             raise DataError(
                 f"{path}: {file.name} is a copy of {other.name}. Remove one, so that no item counts twice.",
                 code="repeated-file",
             )
+
+
+def _type(file: Path) -> str:
+    """Return the ending of a file, or of what is compressed in it."""
+    return plain_path(file).suffix.lower()
 
 
 def _is_hidden(file: Path) -> bool:
@@ -123,14 +130,16 @@ def _tables(path: Path) -> list[Path]:
     """Return the tables directly in a folder without Parquet or Arrow files, by name."""
     files = [] if any(any(path.glob(glob)) for glob in _PARTS) else sorted(path.iterdir())
     files = [file for file in files if file.is_file() and not _is_hidden(file)]
-    tables = [file for file in files if file.suffix.lower() in _TABLES]
-    lists = [file for file in files if file.suffix.lower() == ".json"]
+    tables = [file for file in files if _type(file) in _TABLES]
+    lists = [file for file in files if _type(file) == ".json"]
     return tables or (lists if lists and _is_list(lists[0]) else [])
 
 
 def _is_list(file: Path) -> bool:
-    with open(file, "rb") as opened:
-        return opened.read(256).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    # Only the reader of items says what is wrong with a damaged file.
+    with open(file, "rb") as opened, suppress(*DAMAGED):
+        return unpacked(opened).read(256).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"["
+    return False
 
 
 def _of_split(path: Path, splits: dict[str, list[Path]], split: str | None) -> list[Path]:

@@ -40,12 +40,13 @@ from robustify.reading.loaders.rows import (
 from robustify.reading.marks.labelling import COUNTED, LETTERS
 
 _COMPRESSED = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\xfd7zXZ\x00": "xz",
-    b"BZh": "bzip2",
-    b"7z\xbc\xaf": "7z",
+    b"\x1f\x8b": "gzip -d",
+    b"\x28\xb5\x2f\xfd": "zstd -d",
+    b"\xfd7zXZ\x00": "xz -d",
+    b"BZh": "bzip2 -d",
+    b"7z\xbc\xaf": "7z x",
 }
+"""Commands that unpack compressed files, by the bytes with which such a file begins."""
 _SHEET = ". Save the sheet as CSV (UTF-8)."
 _TABLE = ". Save its questions as CSV with the columns question, A, B, C, D, and answer."
 _KINDS = {
@@ -62,8 +63,8 @@ _KINDS = {
     b"%PDF": Notice(f"a PDF document{_TABLE}", code="document-file"),
     b"{\\rtf": Notice(f"a text document (RTF){_TABLE}", code="document-file"),
     **{
-        sign: Notice(f"compressed ({kind}). Unpack it first.", code="compressed-file")
-        for sign, kind in _COMPRESSED.items()
+        sign: Notice(f"compressed. Unpack it with `{command}`.", code="compressed-file")
+        for sign, command in _COMPRESSED.items()
     },
 }
 _EVAL = Notice(

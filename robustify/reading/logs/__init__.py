@@ -114,7 +114,9 @@ def logs_in(log: LogPath) -> list[LogPath]:
     files = _files_in(log)
     for patterns in _IN_FOLDERS:
         if some := [
-            replace(log, path=path, in_folder=True) for path in files if any(map(path.match, patterns))
+            replace(log, path=path, in_folder=True)
+            for path in files
+            if any(map(plain_path(path).match, patterns))
         ]:
             return some
     return [log]

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from robustify.base.compressed import plain_path
 from robustify.base.errors import DataError, ItemError, Notice
 from robustify.items.scoring import per_character
 from robustify.reading.loaders.converters import is_lm_eval
@@ -319,7 +320,7 @@ def _finite(values: Iterable[float]) -> tuple[float, ...]:
 
 def dateless_path(path: Path) -> Path:
     """Return a path that the logs of one task and model have in common, or the path itself if it has no date."""
-    match = _LOGGED.fullmatch(path.stem)
+    match = _LOGGED.fullmatch(plain_path(path).stem)
     return path.with_name(match["task"]) if match and match["date"] else path
 
 

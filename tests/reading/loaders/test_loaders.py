@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from robustify.base.errors import DataError
+from robustify.base.errors import DataError, notice_code
 from robustify.items.item import Item
 from robustify.reading.guard import UNGUARDED
-from robustify.reading.loaders import FieldMap, Loaded, Source, describe, load, load_many
+from robustify.reading.loaders import FieldMap, Loaded, Source, describe, load, load_many, notes
 from robustify.reading.loaders.open_file import open_rows
 from tests.reading.loaders import made
 from tests.reading.loaders.made import lines
@@ -260,6 +260,53 @@ def test_a_compressed_file_gives_the_items_in_it_and_has_a_limit(
     monkeypatch.setattr("robustify.base.compressed.MOST_UNPACKED", len(raw) - 1)
     with refuses("compressed-file-too-large"):
         load(Source(path=str(packed)), UNGUARDED)
+
+
+@pytest.mark.parametrize("name", ["{}_test.jsonl", "{}.json", "{}.csv"])
+@pytest.mark.parametrize(
+    ("pack", "end"), [(gzip.compress, "gz"), (bz2.compress, "bz2"), (lzma.compress, "xz")]
+)
+def test_compressed_files_of_a_folder_are_read_as_the_files_in_them(
+    tmp_path: Path, pack: Callable[[bytes], bytes], end: str, name: str
+) -> None:
+    folders = [tmp_path / "plain" / "set", tmp_path / "packed" / "set", tmp_path / "mixed" / "set"]
+    for i, of in enumerate("ab"):
+        rows = [{"question": f"{of} {j}?", "choices": COLOURS, "answer": "B"} for j in range(3)]
+        table = [["question", *"ABCD", "answer"], *([r["question"], *COLOURS, "B"] for r in rows)]
+        text = {"jsonl": lines(rows), "json": json.dumps(rows), "csv": csv_text(table)}[name.split(".")[-1]]
+        for folder, packed in zip(folders, (False, True, i == 1), strict=True):
+            folder.mkdir(parents=True, exist_ok=True)
+            raw, file = text.encode(), folder / name.format(of)
+            (folder / f"{file.name}.{end}" if packed else file).write_bytes(pack(raw) if packed else raw)
+    plain, *others = (load(Source(path=str(folder)), UNGUARDED) for folder in folders)
+    for found in others:
+        assert (found.name, list(found.items), notes(found)) == ("set", list(plain.items), [])
+    (packed,) = folders[2].glob(f"*.{end}")
+    packed.with_suffix("").write_bytes(b"\n")
+    with refuses("repeated-file"):
+        load(Source(path=str(folders[2])), UNGUARDED)
+    packed.write_bytes(packed.read_bytes()[:-9])
+    packed.with_suffix("").unlink()
+    with refuses("damaged-compressed-file"):
+        load(Source(path=str(folders[2])), UNGUARDED)
+
+
+@pytest.mark.parametrize("name", ["b.csv.zst", "b.json.zst"])
+@pytest.mark.parametrize("beside", ["", "a.csv", "a.json"])
+def test_a_file_of_zstandard_in_a_folder_is_refused_with_the_command_that_unpacks_it(
+    tmp_path: Path, name: str, beside: str
+) -> None:
+    (tmp_path / name).write_bytes(b"\x28\xb5\x2f\xfd" + bytes(range(40)))
+    if beside:
+        rows = [{"question": "Which?", "choices": COLOURS, "answer": "B"}] * 2
+        (tmp_path / beside).write_text(
+            json.dumps(rows) if beside == "a.json" else "question,A,B,answer\nW?,x,y,A\n"
+        )
+    if (name, beside) == ("b.json.zst", "a.csv"):
+        assert "unread-files" in map(notice_code, notes(load(Source(path=str(tmp_path)), UNGUARDED)))
+        return
+    with refuses("compressed-file", says="zstd -d"):
+        load(Source(path=str(tmp_path)), UNGUARDED)
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(

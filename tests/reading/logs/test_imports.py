@@ -501,6 +501,17 @@ def test_of_two_logs_of_a_task_in_a_folder_the_later_is_read_and_the_other_is_li
     assert latest(logs_in(LogPath(early))) == [LogPath(early)]
 
 
+def test_compressed_logs_of_a_folder_are_found_as_the_logs_in_them(tmp_path: Path, items: list[Item]) -> None:
+    early = logged(tmp_path / "logs", "one", items, PICKS["one"])
+    packed = [early.with_name(f"samples_boxes_2026-0{month}-01T00-00-00.jsonl.gz") for month in (1, 2)]
+    for path in packed:
+        path.write_bytes(gzip.compress(early.read_bytes()))
+    early.unlink()
+    found = logs_in(LogPath(tmp_path / "logs"))
+    assert [log.path for log in found] == packed
+    assert [log.path for log in latest(found)] == packed[1:]
+
+
 def test_a_folder_gives_its_logs_and_not_what_stands_beside_them(tmp_path: Path, items: list[Item]) -> None:
     logs = [logged(tmp_path / "logs", name, items, PICKS["one"]) for name in ("one", "two")]
     (logs[0].parent / "results_boxes.json").write_text("{}")
