@@ -72,12 +72,16 @@ def score_cache() -> None:
 @cache_dir
 def cache_info(cache: Path) -> int:
     """Show the path, size, and number of scores of the cache."""
-    from robustify.models.engines.cache import open_caches
+    from robustify.models.engines.cache import FILE, open_caches
 
     with open_caches(cache) as caches:
-        parts = [scores.info() for scores in caches]
-    tree = {**parts[0], **({"restricted": parts[1]} if len(parts) > 1 else {})}
-    return print_result(tree, [f"{name}: {value}" for part in parts for name, value in part.items()])
+        parts = {scores.file.name: scores.info() for scores in caches}
+    public = parts.pop(FILE, {"path": str(cache / FILE), "rows": 0, "size": 0})
+    restricted = [*parts.values()]
+    tree = {**public, **({"restricted": restricted[0]} if restricted else {})}
+    return print_result(
+        tree, [f"{name}: {value}" for part in (public, *restricted) for name, value in part.items()]
+    )
 
 
 @score_cache.command()

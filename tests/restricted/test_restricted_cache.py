@@ -2,9 +2,12 @@
 
 import hashlib
 import hmac
+import json
 import os
 import sqlite3
 from pathlib import Path
+
+import pytest
 
 from robustify.models.engines.cache import FILE, SEALED_FILE, Cache, CachedScores, open_caches
 from robustify.models.engines.plan import Encoded
@@ -64,11 +67,22 @@ def test_clearing_needs_no_key_and_leaves_no_row_in_any_byte(tmp_path: Path) -> 
         kept(cache).keep(SCORED)
     held = keys(tmp_path / SEALED_FILE)
     with open_caches(tmp_path) as caches:
-        assert [cache.info()["rows"] for cache in caches] == [0, 2]
+        assert [cache.info()["rows"] for cache in caches] == [2]
+    shown = json.loads(invoked("models", "cache", "info", "--json", "--cache-dir", tmp_path).stdout)
+    assert (shown["rows"], shown["restricted"]["rows"]) == (0, 2)
     done = invoked("models", "cache", "clear", "--cache-dir", tmp_path)
     assert done.stdout == "deleted 2 scores\n"
     left = b"".join(p.read_bytes() for p in tmp_path.iterdir() if p.is_file())
     assert not any(key in left for key in held)
+
+
+@pytest.mark.parametrize("folder", ["none", "file/below"])
+def test_showing_or_clearing_a_cache_that_is_not_there_creates_nothing(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("")
+    shown = invoked("models", "cache", "info", "--json", "--cache-dir", tmp_path / folder)
+    assert {**json.loads(shown.stdout), "path": ""} == {"path": "", "rows": 0, "size": 0}
+    assert invoked("models", "cache", "clear", "--cache-dir", tmp_path / folder).return_value == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_damaged_sealed_file_is_set_aside_and_a_private_one_started(tmp_path: Path) -> None:

@@ -183,10 +183,19 @@ class Cache(Database):
 
 @contextlib.contextmanager
 def open_caches(folder: Path) -> Iterator[list[Cache]]:
-    """Open all caches in a folder, public and restricted, to count or clear their rows. No key is needed."""
-    seals = (None, b"") if (folder / SEALED_FILE).is_file() else (None,)
+    """Open the caches that a folder has, public and restricted, to count or clear their rows. Nothing is created, and no
+    key is needed."""
+    seals = [seal for name, seal in ((FILE, None), (SEALED_FILE, b"")) if _exists(folder / name)]
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(Cache(folder, seal)) for seal in seals]
+
+
+def _exists(file: Path) -> bool:
+    """Return whether a file exists. If its folder cannot be searched, return True, so that opening the file fails."""
+    try:
+        return file.is_file()
+    except PermissionError:
+        return True
 
 
 class CachedScores:
