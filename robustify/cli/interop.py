@@ -117,7 +117,7 @@ def import_(
 
 
 ONLY = option(
-    "--only screen|accuracy|audit|topics|free|cues...",
+    "--only screen|accuracy|audit|topics|free|cues|looks...",
     "Publish only these numbers of a restricted run, which uses less of the budget (repeatable).", to="groups",
 )  # fmt: skip
 

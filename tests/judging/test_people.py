@@ -72,6 +72,6 @@ def test_the_demo_agrees_with_its_planted_labels(tmp_path: Path) -> None:
     assert found["rankings"]["W"]["auroc"]["ci"][0] > 0.85 > found["rankings"]["models"]["auroc"]["ci"][1]
     done = invoked("agree", demo, path)
     assert done.exit_code == 0
-    assert len(done.stdout.splitlines()) == 5 + len(found["rankings"])
+    assert len(done.stdout.splitlines()) == 4 + len(found["rankings"])
     # The demo inferred no questions.
     assert all(f"{found['rankings'][name]['auroc']['value']:.2f}" in done.stdout for name in ("W", "p_key"))

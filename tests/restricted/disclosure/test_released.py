@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import click
 import pytest
 
-from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem
+from robustify.cli.interop import published
+from robustify.judging.measures import MEASURES, Disclosed, Measure, PerItem, ReleaseGroup
 from robustify.judging.summary.model_parts import Looks, LooksSource, Model
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
@@ -32,6 +34,12 @@ from robustify.restricted.disclosure.released import (
 from robustify.restricted.disclosure.released_page import released_lines, write_released
 from tests.support import restricted_run
 from tests.support.released import every, released
+
+
+def test_every_group_of_numbers_can_be_named() -> None:
+    (only,) = (option for option in published.params if option.name == "groups")
+    assert isinstance(only.type, click.Choice)
+    assert {*only.type.choices} == {*get_args(ReleaseGroup)}
 
 
 @pytest.fixture(scope="module")
