@@ -138,12 +138,12 @@ cli.commands = _CommandTable()
 
 def main() -> NoReturn:
     """Run the command line, and exit with its exit code. Any error becomes one line on stderr."""
-    open_streams()
-    escape_what_is_missing()
-    redaction.quieten_others()
-    signal.signal(signal.SIGTERM, terminated)
     output = Output()
     try:
+        open_streams()
+        escape_what_is_missing()
+        redaction.quieten_others()
+        signal.signal(signal.SIGTERM, terminated)
         result = cli.main(standalone_mode=False, obj=output)
         code = result if isinstance(result, int) else 0
     # Python would print the message of any other error, which may contain item text.

@@ -12,6 +12,8 @@ if __name__ == "__main__":
     if sys.version_info < (3, 10):  # noqa: UP036 (a hook runs under whatever python3 is)
         sys.exit("robustify gate: The hook needs Python 3.10 or later. Install it as python3.")
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
-    from robustify.gate.command import run_gate
-
+    try:
+        from robustify.gate.command import run_gate
+    except KeyboardInterrupt:
+        sys.exit(130)
     sys.exit(run_gate(sys.argv[1:]))

@@ -69,6 +69,20 @@ def test_exits_with_a_message_and_signals_keep_their_code_and_places_are_told_on
         assert clean(done).count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("script", "module"),
+    [("__main__.py", "click"), ("__main__.py", "robustify.cli"), ("gate/hook.py", "robustify.gate.command")],
+)
+def test_an_interruption_while_modules_are_imported_shows_no_traceback(script: str, module: str) -> None:
+    finder = f"def find_spec(self, name, *_):\n        if name == {module!r}: raise KeyboardInterrupt"
+    code = (
+        f"import runpy, sys\nclass Finder:\n    {finder}\nsys.meta_path.insert(0, Finder())\n"
+        f"runpy.run_path({str(PACKAGE / script)!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize("said", contents("base")["what_others_say"])
 def test_what_others_say_of_an_item_is_not_heard_while_they_are_muted(said: str) -> None:
     code = "".join(f"    {line}\n" for line in said.split("\n"))
