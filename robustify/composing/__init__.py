@@ -1,1 +1,1 @@
-"""Composition of a benchmark: distractors are chosen from a pool of candidates, so that no cue gives the key away."""
+"""Compose a benchmark: choose distractors from a pool of candidates, so that no cue gives the key away."""

@@ -1,5 +1,4 @@
-"""Checks before a set is composed: writers fill gaps in the pools, and models and people search for candidates that are
-also correct.
+"""Prepare the pools of candidates: writers fill gaps, and models and people search for candidates that are also correct.
 
 A model has a voice only if it finds the key among all candidates in most items, because a weak model would take the best
 distractors for second keys. A candidate is a second key only if all voices say so. On the 12,032 questions of MMLU-Pro,
@@ -62,8 +61,8 @@ class Consultants:
 
 @dataclass(frozen=True, slots=True)
 class ModelCheck:
-    """Result of checking candidates with models that saw the question. `prefers_key` is the share of pools in which each
-    model prefers the key to all candidates that it saw, and `voices` names those that have a voice."""
+    """Result of checking candidates with models that saw the question. `prefers_key` is the share of pools in which a model
+    prefers the key to all candidates that it saw. `voices` are the models whose opinion counts."""
 
     prefers_key: dict[str, Rate]
     voices: tuple[str, ...]
@@ -71,8 +70,8 @@ class ModelCheck:
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """Verdicts of people on candidates. `verdicts` counts candidates by the verdict that counts. There is an agreement for
-    each pair of `raters` with common candidates. `unmatched` counts candidates that no pool has."""
+    """Verdicts of people on candidates. `verdicts` is the number of candidates with each final verdict. There is an
+    agreement for each pair of `raters` with common candidates. `unmatched` counts rated candidates that are in no pool."""
 
     verdicts: Mapping[str, int]
     raters: tuple[str, ...]
@@ -82,7 +81,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Consultation(HoldsText):
-    """Pools after the consultation, statistics of the writer, and the verdicts of models and people on candidates."""
+    """Pools after the checks, statistics of the writer, and the verdicts of models and people on candidates."""
 
     pools: tuple[Pool, ...]
     writer: Mapping[str, Any] | None
@@ -106,7 +105,7 @@ def consult(
     cache: Path,
     watch: Watch,
 ) -> Consultation:
-    """Let a writer add candidates, and set aside candidates that models or people consider correct, too.
+    """Let a writer add candidates, and set aside candidates that models or people also consider correct.
 
     Raises:
         UsageError: the engine of the writer only scores options.
@@ -148,7 +147,7 @@ def asking_with_question(mode: Mode) -> Asking:
 
 def full_questions(pools: Sequence[Pool]) -> Iterator[Item]:
     """Yield an item for each pool, with the key and all candidates. More than 25 candidates are divided among several
-    items. The key is the first option of an item, and among the others in most of the orders in which it is asked."""
+    items. The key is the first option of an item, but in most of the orders in which the item is asked, it is elsewhere."""
     for pool in pools:
         (key, *others), about = pool.texts, pool.item
         for start in range(0, len(others), MOST - 1):
@@ -159,7 +158,7 @@ def full_questions(pools: Sequence[Pool]) -> Iterator[Item]:
 def find_second_keys(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers
 ) -> tuple[tuple[Pool, ...], ModelCheck]:
-    """Find candidates that models consider right when they see the question, in a run or in `full_questions`.
+    """Find candidates that models consider correct when they see the question, in a run or in `full_questions`.
 
     The ratio of a candidate is its probability divided by that of the key or by an even share, whichever is larger: the
     least of all voices, unless an earlier check found more. From 1 on, it is a second key. Candidates are found in the
@@ -187,7 +186,7 @@ def find_second_keys(
 def _ratios(
     pools: Sequence[Pool], items: Sequence[Item], answers: Answers, view: str, model: str
 ) -> list[Floats]:
-    """Return, for each pool, each candidate's probability divided by the key's. A row without scores has only its pick."""
+    """Return each candidate's probability divided by the key's, for each pool. A row without scores has only a pick."""
     block = as_compared(answers.block(view, model), view)
     scores = np.where(np.isnan(block.scores), -np.inf, block.scores)
     unscored = np.isneginf(scores).all(axis=1) & (block.pick >= 0)
@@ -212,14 +211,14 @@ def _ratios(
 
 
 def candidate_code(item: Item, text: str) -> str:
-    """Return the code by which verdicts refer to a candidate. It depends neither on typography nor on the pool."""
+    """Return the code that identifies a candidate in verdicts. It does not depend on typography or on the pool."""
     identity = f"{item.id}\0{same_form(text)}".encode("utf-8", "surrogatepass")
     return f"c{sha256(identity).hexdigest()[:15]}"
 
 
 def read_votes(paths: Iterable[Path]) -> Votes:
-    """Read verdicts from CSV or JSON Lines files. A row has `code`, `verdict`, and maybe `rater`, by default the
-    file's name. Rows without a verdict are skipped. Raise `DataError` if rows have no code or another verdict."""
+    """Read verdicts from CSV or JSON Lines files. A row has `code`, `verdict`, and optionally `rater`, which is by default
+    the file name. Rows without a verdict are skipped. Raise `DataError` if a row has no code or an unknown verdict."""
     votes: dict[str, dict[str, str]] = {}
     for path in paths:
         for code, rater, verdict in read_jsonl(path, partial(_vote, path.stem)):
@@ -239,7 +238,7 @@ def _vote(name: str, cells: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def apply_votes(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], Review]:
-    """Return the pools with people's verdicts on their candidates, and the agreement of each pair of raters.
+    """Return the pools with people's verdicts on their candidates. Also return the review, with the agreement of raters.
 
     If raters differ, the majority counts, and without one the candidate is unclear.
     """
@@ -265,8 +264,8 @@ def apply_votes(pools: Sequence[Pool], votes: Votes) -> tuple[tuple[Pool, ...], 
 
 
 def review_sheet(pools: Sequence[Pool], which: Sequence[Sequence[Candidate]], name: str) -> dict[str, Any]:
-    """Return the data of a page for people who review the candidates `which` of each pool. Writers are not shown, because
-    they could sway a rater."""
+    """Return the data of a page on which people review the candidates `which` of each pool. Writers are not shown, because
+    they could influence a rater."""
     items, codes = list[dict[str, Any]](), list[str]()
     for pool, chosen in zip(pools, which, strict=True):
         if chosen:

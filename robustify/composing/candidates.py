@@ -1,4 +1,4 @@
-"""Files of candidates: other sets with the same questions, or rows of candidates for an item's ID or question.
+"""Read candidates from files, which are other sets with the same questions, or rows with an item's ID or question.
 
 A row belongs to the item with its question. If no item has it, the ID decides, but only if the questions resemble each
 other, because IDs of different files may agree by chance.
@@ -40,7 +40,7 @@ _Row = tuple[str, str, tuple[Candidate, ...]]
 def read_candidates(
     items: Sequence[Item], files: Sequence[Source], guard: Guard, columns: Sequence[str] = ()
 ) -> tuple[list[list[Candidate]], dict[str, int]]:
-    """Read candidates from files. Return those for each item, in order, and the number of rows by file that match no item.
+    """Read candidates from files. Return the candidates for each item, and the number of unmatched rows of each file.
 
     `columns` name the fields with candidates, which are otherwise recognized.
 
@@ -60,7 +60,7 @@ def read_candidates(
                 candidates[position] += row_candidates
         if unmatched[name] == len(rows):
             raise DataError(
-                f"{name}: none of {counted(len(rows), 'row')} has the question or the ID of an item. Expected candidates "
+                f"{name}: none of {counted(len(rows), 'row')} matches an item by its question or ID. Expected candidates "
                 "for the items of the set.",
                 code="no-matching-row",
             )
@@ -68,7 +68,7 @@ def read_candidates(
 
 
 def _position_finder(items: Sequence[Item]) -> Callable[[str, str], list[int]]:
-    """Return a function that finds the items with the ID or question of a row. It returns the item with the ID, or all
+    """Return a function that maps the ID and question of a row to the positions of its items: the item with the ID, or all
     items with the question."""
     by_id, by_stem = {item.id: i for i, item in enumerate(items)}, defaultdict[str, list[int]](list)
     for position, item in enumerate(items):
@@ -103,7 +103,7 @@ def _rows(source: Source, guard: Guard, columns: Sequence[str]) -> Iterator[_Row
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:
-    """Return the fields that hold candidates. These are named so, or else are lists that are not part of an item."""
+    """Return the fields that contain candidates: fields named accordingly, or else lists that are not part of an item."""
     cells = [cell for row in table.rows for cell in row.cells.items()]
     names = [name for name in dict(cells) if _CANDIDATES.search(name_key(name))]
     lists = {name for name, cell in cells if isinstance(cell, list)}
@@ -111,11 +111,11 @@ def _candidate_columns(table: SourceTable) -> list[str]:
 
 
 def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator[_Row]:
-    """Yield the rows of a table. Their writer is that of the cell `writer`, the name of the column, or that of the file."""
+    """Yield the rows of a table. The writer of a row is named by its cell `writer`, or else by the column or the file."""
     names = dict.fromkeys(name for row in table.rows for name in row.cells)
     if missing := [column for column in columns if column not in names]:
         raise UsageError(
-            f"{file.name} has no column {missing[0]!r}. Name columns of candidates with --candidates.",
+            f"{file.name} has no column {missing[0]!r}. Name the columns with candidates with --candidates.",
             code="unknown-column",
         )
     id_column, stem_column = (
@@ -143,7 +143,7 @@ def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator
 
 
 def _texts(cell: object, name: str) -> tuple[str, ...]:
-    """Return the candidates in a cell: none, one, or several in a list."""
+    """Return the candidates in a cell, which may be empty, a text, or a list of texts."""
     if cell is None or cell == "":
         return ()
     return text_list(cell, f"`{name}`") if isinstance(cell, list) else (choice_text(cell, f"`{name}`"),)

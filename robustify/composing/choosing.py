@@ -1,4 +1,4 @@
-"""Choice of distractors from pools, so that over the whole set no cue points to the key or away from it.
+"""Choose distractors from pools, so that over the whole set, no cue points to the key or away from it.
 
 Sets of candidates are drawn by weights that start equal. In each round, fresh probes are fitted to the drawn sets, and the
 weights of the sets that give their key away fall: a game between a composer and its auditors, learned by multiplicative
@@ -39,7 +39,7 @@ _NEW = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Choosing:
-    """Settings for choosing distractors. `shown` are the fewest and the most options of an item.
+    """Settings for choosing distractors. `shown` is the minimum and maximum number of options of an item.
 
     Each distractor that an item had already multiplies a set's weight by exp(`prefer_own`). With `meaning`, a probe of
     the encoder's vectors takes part, and is no proof any more.
@@ -54,7 +54,7 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Composition:
-    """Chosen distractors, as indices into the candidates of each pool, and the findings of the probes in each round.
+    """Chosen distractors, as indices of the candidates of each pool, and the findings of the probes in each round.
 
     `least` is the mean accuracy that recent probes of a kind have at least, whatever is chosen from these pools. If it is
     above chance, the pools cannot hide the keys.
@@ -84,7 +84,7 @@ def choose_distractors(
 
 
 class _Game:
-    """Search in which probes look for the keys, and the weights of candidate sets change in response."""
+    """Search in rounds: probes look for the keys in drawn sets, and the weights of candidate sets change in response."""
 
     def __init__(self, probes: Probes, settings: Choosing) -> None:
         self._probes, self._sets, self._settings = probes, probes.sets, settings
@@ -124,7 +124,7 @@ class _Game:
         return gains(credits_by_reader, sets.k[rows, picked])
 
     def _drawn(self) -> Ints:
-        """Draw a set for each item in proportion to its weight. Return the indices (n,). This is the Gumbel trick."""
+        """Draw a set for each item in proportion to its weight (Gumbel trick). Return their indices (n,)."""
         return np.asarray((self._log_weight + self._rng.gumbel(size=self._log_weight.shape)).argmax(axis=1))
 
     def _settled(self) -> Ints:
@@ -162,13 +162,13 @@ def _sharpness(logits: Floats, exists: Bools, key: Ints) -> float:
 
 
 def _rules(sets: CandidateSets) -> list[Floats]:
-    """Return each rule's gain over chance (n, S). A rule picks the longest or shortest option, by characters or words."""
+    """Return each rule's gain over chance (n, S). A rule picks the longest or shortest option, in characters or words."""
     sizes = [[len(text) for text in sets.texts], [len(text.split()) for text in sets.texts]]
     amounts = [np.array(size, dtype=np.float64)[sets.row] for size in sizes]
     return [_credits(sign * amount, sets) - 1 / sets.k for amount in amounts for sign in (1, -1)]
 
 
 def _credits(scores: Floats, sets: CandidateSets) -> Floats:
-    """Return 1 if a key scores highest in its set, a share of 1 if it ties, and otherwise 0. The result is (n, S)."""
+    """Return the credit for the key in each set (n, S): 1 if the key scores highest, a share if it ties, or else 0."""
     top = best(scores.reshape(-1, scores.shape[2]), sets.k.ravel())
     return credit(top, np.zeros(len(top), dtype=np.int64)).reshape(sets.k.shape)

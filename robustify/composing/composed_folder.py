@@ -1,4 +1,4 @@
-"""Folder of a composed set: the set, its page and numbers, a review sheet, and requests for missing candidates.
+"""Write the folder of a composed set: the set, a page, numbers, a review sheet, and requests for missing candidates.
 
 The page and the closing lines name writers and auditors, but contain no text of an item.
 """
@@ -29,10 +29,9 @@ VERSIONS = {BEFORE: "Before", PEOPLE: "Other writer", AFTER: "Composed"}
 
 
 def write_composed(composed: Composed, folder: Path, name: str, *, as_csv: bool) -> list[Path]:
-    """Write a composed set into a new or empty folder: as CSV if `as_csv` and no item changes, otherwise as JSON Lines.
+    """Write a composed set into a new or empty folder: as CSV if `as_csv` and no item changes, and otherwise as JSON Lines.
     Return the paths of the files. Raise `UsageError` if the folder is not empty, and `ResourceError` if a file cannot be
-    written.
-    """
+    written."""
     with staged(folder) as place:
         try:
             name_of_set = "composed.csv" if as_csv else "composed.jsonl"
@@ -55,7 +54,7 @@ def write_composed(composed: Composed, folder: Path, name: str, *, as_csv: bool)
 
 
 def write_review_sheet(path: Path, sheet: Mapping[str, Any]) -> None:
-    """Write a review sheet as CSV, with a row per candidate and empty columns for its verdict and rater."""
+    """Write a review sheet as CSV, with one row per candidate and empty columns for the verdict and the rater."""
     rows = [["item", "question", "answer", "candidate", "verdict", "rater", "code", "options"]]
     for item in sheet["items"]:
         lettered = zip(ascii_uppercase, item["choices"], strict=False)
@@ -97,7 +96,7 @@ def composed_tree(composed: Composed) -> dict[str, Any]:
 
 
 def _marks(composed: Composed) -> dict[str, str]:
-    """Return, for each item, the letters of the options that nobody reviewed."""
+    """Return the letters of each item's unreviewed options."""
     marks = {}
     for item, candidates in zip(composed.items, composed.unreviewed, strict=True):
         texts = {candidate.text for candidate in candidates}
@@ -116,7 +115,7 @@ def _numbers(finder: Finder) -> dict[str, Any]:
 
 
 def _requests(composed: Composed) -> Iterator[dict[str, Any]]:
-    """Yield a row for each request. Its `candidate` is empty, for a person or a writer to fill."""
+    """Yield a row for each request. Its `candidate` is empty, so that a person or a writer can fill it in."""
     for request in composed.requests:
         item = composed.pools[request.pool_index].item
         yield {
@@ -165,14 +164,14 @@ def composed_html(composed: Composed, name: str) -> str:
 
 
 def composed_lines(composed: Composed) -> Iterator[str]:
-    """Yield lines for a terminal: the verdict on a composed set, and its checks."""
+    """Yield lines for a terminal: the verdict on a composed set, and the results of its checks."""
     first = _first(composed)
     yield from filter(None, (first.verdict, first.number))
     yield from (f"{state}: {text}" if state else text for state, text in first.checks)
 
 
 def proof_failure(composed: Composed) -> str:
-    """Return a line that says which parts of the proof failed and what to do, or "" if none did."""
+    """Return a line that says which parts of the proof failed and what to do, or "" if no part failed."""
     proof = composed.proof
     parts = (
         ("without the question", "beyond chance", proof.beyond_chance),
@@ -188,12 +187,12 @@ def proof_failure(composed: Composed) -> str:
 
 
 def proof_gap(composed: Composed) -> str:
-    """Return a line that says which parts of the proof were not evaluated, or "" if all were."""
+    """Return a line that says which parts of the proof were not evaluated, or "" if all parts were."""
     parts = {"without the question": composed.proof.hidden, "with the question": composed.proof.plausible}
     gaps = " and ".join(where for where, state in parts.items() if state == "not evaluated")
     line = (
-        f"The proof was not evaluated ({gaps}), so this set may still give its keys away. More items or another "
-        "--auditor may decide."
+        f"The proof was not evaluated ({gaps}), so this set may still give its keys away. Try more items or another "
+        "--auditor."
     )
     return Notice(line, code="proof-not-evaluated") if gaps else ""
 
@@ -210,7 +209,7 @@ def _first(composed: Composed) -> FirstScreen:
 
 
 def _finders(caption: str, finders: Sequence[Finder]) -> Table:
-    """Return a table of each auditor's or reader's gain over chance in each version, and of its change from before."""
+    """Return a table of each auditor's or reader's gain over chance in each version, and of the change from before."""
     used = [version for version in VERSIONS if any(version in finder.gain for finder in finders)]
     heads = ("", *(VERSIONS[version] for version in used), "Change", "Power to see 3 points")
     rows = []

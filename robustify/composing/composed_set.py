@@ -1,4 +1,4 @@
-"""A composed set, whose distractors were chosen from pools."""
+"""Compose a set: choose the distractors of its items from pools, and test the result."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,9 @@ from robustify.judging.readers import READERS, independent_readers
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Composed(HoldsText):
-    """Composed set. Items at `stays` were left as they are, because they depend on the order of their options or have too
-    few candidates. `pools` are those of all items, and `picks` are their chosen candidates, none for `stays`. Typography
-    changed in the options of the items at `retyped`.
-    """
+    """Composed set. The items at `stays` keep their options, because the options depend on their order, or the pool is too
+    small. `pools` are the pools of all items, and `picks` the chosen candidates (none for `stays`). The options of the
+    items at `retyped` have changed typography."""
 
     items: tuple[Item, ...]
     pools: tuple[Pool, ...]
@@ -40,7 +39,7 @@ class Composed(HoldsText):
 
     @property
     def unreviewed(self) -> list[list[Candidate]]:
-        """Chosen candidates of each item that still need a review by a person. An author's own distractors need none."""
+        """Chosen candidates of each item that still need human review. An author's own distractors need none."""
         return [[c for c in picks if c.writer != OWN and not c.verdict] for picks in self.picks]
 
     @property
@@ -50,7 +49,7 @@ class Composed(HoldsText):
 
     @property
     def set_aside(self) -> dict[str, int]:
-        """Number of candidates that were set aside, by reason, the most common first."""
+        """Number of candidates that were set aside for each reason, the most common reason first."""
         return dict(Counter(reason for pool in self.pools for reason in pool.aside).most_common())
 
 
@@ -112,7 +111,7 @@ def _with_distractors(item: Item, distractors: Sequence[Candidate]) -> Item:
 
 
 def _with_writer(item: Item, pool: Pool, writer: str, is_composed: bool) -> Item | None:
-    """Return a composed item with the distractors of one writer, or None if the writer has too few of them."""
+    """Return a composed item with the distractors of one writer, or None if the writer wrote too few."""
     distractors = pool.by(writer)[: item.k - 1]
     if not is_composed:
         return item
@@ -120,15 +119,15 @@ def _with_writer(item: Item, pool: Pool, writer: str, is_composed: bool) -> Item
 
 
 def _cut(item: Item, k: int, seed: int) -> Item:
-    """Cut an item to k options: its key, and distractors drawn by a hash. An item with fewer options is unchanged."""
+    """Cut an item to k options: its key, and distractors chosen by hash. An item with at most k options is unchanged."""
     marks = unit_hashes([f"cut/{seed}\0{item.id}\0{choice}" for choice in item.choices])
     order = [item.key, *(i for i in marks.argsort(kind="stable").tolist() if i != item.key)]
     return item if item.k <= k else item.with_choices(tuple(item.choices[i] for i in order[:k]), 0)
 
 
 def _key_probabilities(pools: Sequence[Pool], picks: Mapping[int, Sequence[Candidate]]) -> dict[str, Floats]:
-    """Return the probability (n,) of each key for models that see the question, before and after composing. It is NaN if no
-    model saw all options shown, or distractors that an item had are no candidates any more."""
+    """Return each key's probability (n,) for models that see the question, before and after composing. It is NaN if no
+    model saw all options shown, or if an original distractor is no longer a candidate."""
     probabilities = {BEFORE: np.full(len(pools), np.nan), AFTER: np.full(len(pools), np.nan)}
     for i, item_picks in picks.items():
         for version, distractors in ((BEFORE, pools[i].by(OWN)), (AFTER, item_picks)):

@@ -1,4 +1,4 @@
-"""Sets of distractors that could be chosen from pools, and probes that look for the key beside them.
+"""Build sets of distractors that could be chosen from pools, and probes that look for the key in each set.
 
 Each probe is cross-fitted: the sets of an item are scored by a fit on the drawn sets of other folds. If a probe gives the
 key of a set the probability p, the set's weight is divided by it. Where keys are as likely as other options, all p are
@@ -37,7 +37,7 @@ Codes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CandidateSets(HoldsText):
-    """Candidate sets of n items: at most S sets of at most K options each, of which the first is the key.
+    """Candidate sets of n items: at most S sets of at most K options each. The first option of a set is the key.
 
     `texts` are the keys and candidates of all pools, and `start` (n,) is the row of each key. `option` (n, S, K) numbers
     the options within their pool from 0, the key, and is 0 beyond the end of a set. An item may have fewer sets (`open`,
@@ -57,7 +57,7 @@ class CandidateSets(HoldsText):
 
     @property
     def exists(self) -> Bools:
-        """Whether each option exists (n, S, K). The key always does."""
+        """Mask of the options that exist (n, S, K). The key always exists."""
         return np.asarray((self.option > 0) | (np.arange(self.option.shape[2]) == 0))
 
     @property
@@ -89,7 +89,7 @@ def candidate_sets(pools: Sequence[Pool], shown: tuple[int, int], seed: int) -> 
 def _sets(
     candidates: int, shown: tuple[int, int], limit: int, rng: np.random.Generator
 ) -> list[tuple[int, ...]]:
-    """Return sets of numbers: 0 for the key, and some from 1 to `candidates`. Each size gets an equal share of `limit`."""
+    """Return sets of option numbers: 0 (the key), and some of 1 to `candidates`. All sizes share `limit` equally."""
     fewest, most = (min(size - 1, candidates) for size in shown)
     sizes = range(fewest, most + 1)
     sets: dict[tuple[int, ...], None] = {}
@@ -106,7 +106,7 @@ def _sets(
 
 
 def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
-    """Return the features of each option's form in each candidate set, coded in at most 64 levels (n, features, S, K).
+    """Return features of the form of each option in each candidate set, coded in at most 64 levels (n, features, S, K).
 
     The features are those of the auditor `form`, as if each set were an item.
     """
@@ -126,7 +126,7 @@ def coded_form(pools: Sequence[Pool], sets: CandidateSets) -> Codes:
 def _form(
     pools: Sequence[Pool], sets: CandidateSets, items: Ints, set_numbers: Ints
 ) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Yield the features of some candidate sets in parts: their items (q,), sets (q,), and features (q, K, features)."""
+    """Yield chunks of candidate sets: item numbers (q,), set numbers (q,), and form features (q, K, features)."""
     parts, row, exists = math.ceil(len(items) / CHUNK), sets.row, sets.exists
     for i, j in zip(np.array_split(items, parts), np.array_split(set_numbers, parts), strict=True):
         shown = zip(i.tolist(), row[i, j].tolist(), exists[i, j].sum(axis=1).tolist(), strict=True)
@@ -137,7 +137,7 @@ def _form(
 
 
 class Probes:
-    """Probes that look for the key in each candidate set. `vectors` (texts, d), those of the encoder, serve `meaning`."""
+    """Probes that look for the key in each candidate set. The probe `meaning` uses the encoder's `vectors` (texts, d)."""
 
     def __init__(self, pools: Sequence[Pool], sets: CandidateSets, vectors: Floats | None) -> None:
         self._pools, self.sets, self._vectors = pools, sets, vectors
@@ -149,8 +149,8 @@ class Probes:
         self._fits = {name: READERS[name].fit for name in self.readers} | {"meaning": logistic(0.1)}
 
     def scores(self, reader: str, picked: Ints, seed: int) -> Floats:
-        """Return cross-fitted logits of all options in all candidate sets (n, S, K). The fits use the sets `picked`
-        (n,), and `seed` determines the folds."""
+        """Return cross-fitted logits of all options in all candidate sets (n, S, K). The probes are fitted to the sets
+        `picked` (n,), and `seed` determines the folds."""
         fold = balanced_folds(self._groups, self._content, FOLDS, seed)
         sets, out = self.sets, np.zeros(self.sets.option.shape)
         for f in np.unique(fold).tolist():
@@ -186,7 +186,7 @@ class Probes:
 
 
 def boosted_logits(model: Any, x: Codes) -> Floats:
-    """Return the logits that a boosted model gives each option, up to a constant. They are (n, S, K), `x` is (n, f, S, K).
+    """Return the logits (n, S, K) that a boosted model gives the options with features `x` (n, f, S, K), up to a constant.
 
     `model` is a fitted `HistGradientBoostingClassifier` of codes from 0 to 254, with at most 16 leaves a tree. Its library
     gives no public access to the trees, and its `decision_function`, row by row, takes 25 times as long. Here, a tree is a
@@ -208,8 +208,8 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
 
 
 def _splits(nodes: Any) -> tuple[list[tuple[int, int, int]], Any]:
-    """Return a decision tree's splits, and its value for each set of excluded leaves. A split is (feature, highest code on
-    the left, leaves there as bits from the left)."""
+    """Return the splits of a decision tree, and its value for each set of excluded leaves. A split is a feature, the
+    highest code on the left, and a bit mask of the leaves on the left."""
     leaves, splits = list[float](), list[tuple[int, int, int]]()
 
     def below(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Candidates for the distractors of an item, rules that exclude candidates, and the typography of options.
+"""Collect candidates for the distractors of an item, exclude unsuitable ones, and unify the typography of options.
 
 Writers differ in quotes, dashes, spaces, look-alike characters, final periods, and first letters, which would tell the key
 from the distractors of another writer. All options of an item therefore get the same.
@@ -37,7 +37,7 @@ _SYMBOLS = frozenset(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Candidate(HoldsText):
-    """Text that may become a distractor. `writer` is `OWN`, or the name of the file, column, or model it came from.
+    """Text that may become a distractor. `writer` is `OWN`, or the name of the file, column, or model it comes from.
 
     `ratio` is its probability for models that see the question, divided by that of the key (`candidate_checks`), NaN if no
     model saw it. `verdict` is that of people, or "".
@@ -58,7 +58,7 @@ class Candidate(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pool(HoldsText):
-    """Item with candidates for its distractors. Its own distractors come first. None repeats the key or another candidate.
+    """Item with candidates for its distractors, the original ones first. No candidate repeats the key or another candidate.
 
     `aside` names why each other candidate was set aside: `blank`, `repeats_key`, `contains_key`, `in_key`, `other_key`,
     `refers_to_options`, `repeated`, or a `Candidate.doubt`.
@@ -70,12 +70,12 @@ class Pool(HoldsText):
 
     @property
     def stays(self) -> bool:
-        """Whether the item keeps its options, because its stem or key refers to other options by their place."""
+        """Whether the item keeps its options, because its stem or key refers to other options by their position."""
         return keeps_order(self.item.with_choices((self.item.choices[self.item.key], "?"), 0))
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Texts of the key and of all candidates, the key first."""
+        """Texts of the key and of all candidates. The key is first."""
         return (self.item.choices[self.item.key], *(candidate.text for candidate in self.candidates))
 
     def by(self, writer: str) -> list[Candidate]:
@@ -84,7 +84,7 @@ class Pool(HoldsText):
 
 
 def own_candidates(item: Item, writer: str = OWN) -> tuple[Candidate, ...]:
-    """Return the distractors of an item as candidates of a writer, in the order of the item."""
+    """Return the distractors of an item, in order, as candidates of a writer."""
     return tuple(Candidate(text, writer) for index, text in enumerate(item.choices) if index != item.key)
 
 
@@ -128,8 +128,8 @@ def make_pools(
 
 
 def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:
-    """Return pools without doubtful candidates. If fewer than `fewest` would be left, the item keeps its own distractors,
-    because no item may be lost."""
+    """Return pools without doubtful candidates. An item with fewer than `fewest` remaining candidates keeps its own
+    distractors, because no item may be lost."""
     out = []
     for pool in pools:
         spared = OWN if sum(not candidate.doubt for candidate in pool.candidates) < fewest else None
@@ -140,7 +140,7 @@ def without_doubtful(pools: Iterable[Pool], fewest: int) -> tuple[Pool, ...]:
 
 
 def _fault(item: Item, text: str) -> str:
-    """Return the reason why a text cannot be a distractor beside an item's key, or "" if it can."""
+    """Return the reason why a text cannot be a distractor of an item, or "" if it can."""
     key = item.choices[item.key]
     form, key_form = same_form(text), same_form(key)
     if is_blank(text) or not form:
@@ -160,7 +160,7 @@ def _within(part: str, text: str) -> bool:
 
 
 def typed_plainly(text: str) -> str:
-    """Write a text in plain characters: straight quotes, hyphens for all dashes, and single spaces, without blanks at its
+    """Write a text in plain characters: straight quotes, hyphens for dashes, and single spaces. Remove blanks at the
     ends."""
     text = _HYPHENS.sub("-", _DASH.sub(" - ", straight(plainly(text))))
     return bare(_SPACES.sub(" ", text))
@@ -179,7 +179,7 @@ def _without_marks(text: str) -> str:
 
 
 def unify_typography(options: Sequence[str]) -> tuple[str, ...]:
-    """Return options in the same typography.
+    """Return the options of an item with consistent typography.
 
     If any option begins with a capital, all do, unless one begins with a unit or symbol such as pH or kg. Final periods
     are taken off, because adding one would lengthen a key.

@@ -1,4 +1,4 @@
-"""Proof that the keys of a composed set are hidden.
+"""Prove that the keys of a composed set are hidden.
 
 The proof is by auditors that took no part in choosing, and by readers that pick the option most like the question, because
 distractors that nothing connects with the question would deceive every auditor, but make the key easy to find. Each version
@@ -35,7 +35,7 @@ Vectors = Callable[[Sequence[str]], Floats | None]
 
 @dataclass(frozen=True, slots=True)
 class Finder:
-    """An auditor's or reader's gain over chance in each version of a set, and the difference of `AFTER` from the others."""
+    """Gain over chance of an auditor or reader in each version of a set, and the change from other versions to `AFTER`."""
 
     name: str
     gain: Mapping[str, Gain]
@@ -44,21 +44,21 @@ class Finder:
 
     @property
     def finds_more(self) -> bool:
-        """Whether the auditor or reader finds the keys more often than before and than by chance."""
+        """Whether the keys are found significantly more often than before and than by chance."""
         ci, least = self.change[BEFORE].ci if BEFORE in self.change else None, self.gain[AFTER].ci
         return ci is not None and ci[0] > 0 and least is not None and least[0] > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Findings about a composed set from auditors, which see only the options, and readers, which also see the question."""
+    """Findings about a composed set by auditors, which see only options, and readers, which also see the question."""
 
     auditors: tuple[Finder, ...]
     readers: tuple[Finder, ...]
 
     @property
     def worst(self) -> Finder | None:
-        """Auditor that finds the keys best among those that took no part in choosing."""
+        """Auditor that finds the most keys, among those that took no part in choosing."""
         independent = [auditor for auditor in self.auditors if auditor.independent]
         return max(independent, key=lambda auditor: auditor.gain[AFTER].value or 0.0, default=None)
 
@@ -70,26 +70,27 @@ class Proof:
 
     @property
     def beyond_chance(self) -> tuple[Finder, ...]:
-        """Auditors whose gain exceeds the slack and is not explained by chance."""
+        """Auditors whose gain exceeds `SLACK` and is not explained by chance."""
         return tuple(auditor for auditor in self.above_slack if auditor.gain[AFTER].p_holm <= LEVEL)
 
     @property
     def hidden(self) -> State:
-        """Whether the keys are hidden from independent auditors. A gain that may be by chance is no verdict."""
+        """State of the first part of the proof. It failed if an independent auditor is in `beyond_chance`."""
         if self.beyond_chance:
             return "failed"
         return "not evaluated" if self.above_slack or self.worst is None else "passed"
 
     @property
     def plausible(self) -> State:
-        """Whether no reader finds the keys more easily than before."""
+        """State of the second part of the proof. It failed if a reader finds significantly more keys than before and than
+        by chance."""
         if not self.readers:
             return "not evaluated"
         return "failed" if any(reader.finds_more for reader in self.readers) else "passed"
 
     @property
     def state(self) -> State:
-        """State of the proof. It passed only if both parts did."""
+        """State of the proof. The proof passed only if both parts passed."""
         states = {self.hidden, self.plausible}
         return next((state for state in ("failed", "not evaluated") if state in states), "passed")
 
@@ -135,7 +136,7 @@ def _finders(
     names: Sequence[str], credits: Mapping[str, Mapping[str, Floats]], k: Mapping[str, Ints], groups: Ints,
     independent: bool = True,
 ) -> dict[str, Finder]:  # fmt: skip
-    """Return what a family's auditors or readers find in the composed set. Holm's correction is over the family."""
+    """Return the findings of a family of auditors or readers. Holm's correction covers the family."""
     gains_by_version = {
         version: gains({name: by_name[name] for name in names if name in by_name}, k[version], groups=groups)
         for version, by_name in credits.items()
@@ -153,7 +154,7 @@ def _finders(
 
 
 def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -> dict[str, Floats]:
-    """Return whether each auditor and reader finds each key, from 0 to 1. It is (n,), and NaN for an item not seen."""
+    """Return the credit, from 0 to 1, of each auditor and reader for each key (n,), or NaN for an unseen item."""
     fold, fitted = folds(items, ProbeSettings()), len(items) >= FEWEST_ITEMS
     readers = {name: READERS[name] for name in auditors} if fitted else {}
     scores = {
@@ -181,7 +182,7 @@ def _credits(items: Sequence[Item], auditors: Sequence[str], vectors: Vectors) -
 
 
 def _key_credits(items: Sequence[Item], scores: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return 1 if a key scores highest in its item, a share of 1 if it ties, and otherwise 0. The result is (n,)."""
+    """Return the credit for each key (n,): 1 if it scores highest in its item, a share of 1 if it ties, and otherwise 0."""
     key, k = np.array([(item.key, item.k) for item in items], dtype=np.int64).reshape(-1, 2).T
     return {name: credit(best(item_scores, k), key) for name, item_scores in scores.items()}
 

@@ -1,4 +1,4 @@
-"""Requests for candidates that pools lack, models that write them (writers), and the parser of their replies.
+"""Request candidates that pools lack from models (writers), and parse the replies.
 
 A rule picks the option that has the most of something. If no candidate of an item has as much as the key, the rule finds
 the key. If this bounds the rule's accuracy above chance, no choice balances the set, and the items that the rule must win
@@ -47,8 +47,8 @@ Grow = Callable[[Sequence[Sequence[Candidate]]], tuple[Pool, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Lower bound on a rule's accuracy over n items, for any choice of distractors. In `lacking` of them, no candidate
-    has as much as the key.
+    """Lower bound on a rule's accuracy over n items, for any choice of distractors. In `lacking` of the items, the rule
+    always finds the key, because no candidate has as much of the property as the key.
 
     `above` says whether the bound is significantly above chance (one-sided, 5 %).
     """
@@ -63,7 +63,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRequest:
-    """Request for at least `n` more candidates: the pool has too few, or a rule always finds the key among them.
+    """Request for at least `n` more candidates, because the pool has too few, or because a rule finds its key in any set.
 
     `form` has the properties that each candidate must have, in words, such as `at most 9 characters`.
     """
@@ -74,7 +74,7 @@ class CandidateRequest:
 
 
 def find_bounds(pools: Sequence[Pool], most: int) -> tuple[Bound, ...]:
-    """Return the bound on each rule's accuracy if at most `most` options are shown. The worst rule comes first."""
+    """Return a lower bound on each rule's accuracy for items that show up to `most` options. The worst rule comes first."""
     credit, chance, _ = _least_credits(pools, most)
     n, even, bounds = len(pools), float(chance.mean()) if len(pools) else 0.0, []
     for rule, credits in zip(RULES, credit.T, strict=True):
@@ -102,7 +102,7 @@ def find_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> tuple[Candid
 
 
 def writer_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> list[CandidateRequest]:
-    """Return enough requests for each pool that needs candidates to fill two sets."""
+    """Return a request for each pool that needs candidates, which asks for enough candidates to fill two sets."""
     by_pool = {request.pool_index: request for request in find_requests(pools, shown)}
     for index, pool in enumerate(pools):
         request = by_pool.get(index, CandidateRequest(index, 0))
@@ -111,7 +111,7 @@ def writer_requests(pools: Sequence[Pool], shown: tuple[int, int]) -> list[Candi
 
 
 def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, Ints]:
-    """Return each rule's lowest accuracy on each pool (n, rules), its chance (n,), and the key's amounts (n, rules)."""
+    """Return each rule's lowest accuracy on each pool (n, rules), the chance (n,), and the key's amounts (n, rules)."""
     credit, keys = np.zeros((len(pools), len(RULES))), np.zeros((len(pools), len(RULES)), dtype=np.int64)
     for index, pool in enumerate(pools):
         amounts = np.array([_amounts(text) for text in pool.texts])
@@ -122,14 +122,14 @@ def _least_credits(pools: Sequence[Pool], most: int) -> tuple[Floats, Floats, In
 
 
 def _amounts(text: str) -> tuple[int, ...]:
-    """Return the amounts of an option that the rules compare, such as its length. Each rule picks the largest."""
+    """Return the properties of an option that the rules compare, such as its length. Each rule picks the largest value."""
     chars, words = len(text), len(text.split())
     traits = (int(mark) for cue in FORM[: len(_TRAITS)] for mark in cue.marks([text], ""))
     return (-chars, chars, -words, words, *(has for trait in traits for has in (trait, 1 - trait)))
 
 
 def _needed(rule: int, key: int) -> str:
-    """Describe the form of a candidate beside which the rule does not find a key with this amount."""
+    """Describe the form that a candidate needs so that the rule does not find a key with this amount."""
     which, _, what = RULES[rule].partition(" ")
     if rule >= len(_LENGTHS):
         return f"{which} {'an' if what[0] == 'i' else 'a'} {what}"
@@ -159,7 +159,7 @@ def price(pools: Sequence[Pool], requests: Sequence[CandidateRequest], settings:
 
 
 class CandidateWriter:
-    """Model that is asked for candidates in rounds. Its replies are cached, so that an interrupted call resumes.
+    """Model that is asked for candidates in rounds. Replies are cached, so that an interrupted call can resume.
 
     Raise `UsageError` if the engine of the model only scores options.
     """
@@ -197,7 +197,7 @@ class CandidateWriter:
     def _round(
         self, pools: Sequence[Pool], requests: Sequence[CandidateRequest], progress: Progress
     ) -> dict[int, tuple[Candidate, ...]]:
-        """Ask for candidates until the budget is spent. Return those of each pool. A prompt names the last fault."""
+        """Ask for candidates until the budget is spent, and return them by pool. A prompt states the last reply's fault."""
         offered, settings = dict[int, tuple[Candidate, ...]](), self._settings
         purpose = Purpose(TEMPLATE, settings.max_tokens, getattr(settings.model, "base_url", None))
         for start in range(0, len(requests), BATCH):
@@ -222,7 +222,7 @@ class CandidateWriter:
 
 
 def writer_prompt(pool: Pool, request: CandidateRequest, fault: str | None = None) -> str:
-    """Return the prompt that asks for candidates of a pool. `fault` is what was wrong with the last reply."""
+    """Return the prompt that asks for candidates of a pool. `fault` is the fault of the last reply."""
     template, (key, *others) = template_named(TEMPLATE), pool.texts
     values = {
         "question": pool.item.stem, "reference": key, "known": others, "n": request.n, "form": request.form,
@@ -232,7 +232,7 @@ def writer_prompt(pool: Pool, request: CandidateRequest, fault: str | None = Non
 
 
 def parse_options(reply: str, n: int, finish_reason: str | None = None) -> Reading[tuple[str, ...]]:
-    """Parse the options in a reply to a request for `n` of them, in linear time. Never raises because of its text.
+    """Parse the options in a reply to a request for `n` of them, in linear time. No reply raises an error.
 
     The last JSON list counts, of those with `n` texts if there are any. Without JSON, a Markdown list, a table, XML
     elements, or lines with labels are read, unless there are several.
@@ -255,7 +255,7 @@ def parse_options(reply: str, n: int, finish_reason: str | None = None) -> Readi
 
 
 def _labelled(text: str) -> list[tuple[str, ...]]:
-    """Return the texts of a reply's labeled lines, such as `A) ...` or `Option 1: ...`, if it has any."""
+    """Return the texts of a reply's labeled lines, such as `A) ...` or `Option 1: ...`."""
     lines = [line.replace("*", "") for line in text.split("\n") if line.strip()]
     listed = split_labels(lines) or split_labels(lines[1:])
     if listed is None and (cut := cut_at_labels(text)) is not None:
@@ -264,7 +264,7 @@ def _labelled(text: str) -> list[tuple[str, ...]]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """Return the options in a structure: the texts of a list, of the list in an object, or of labeled members."""
+    """Return the options in a JSON value: the texts of a list, of a list in an object, or of labeled members."""
     match value:
         case Pairs():
             inner = [texts for _, member in value if isinstance(member, list) and (texts := _texts(member))]
