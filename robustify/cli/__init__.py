@@ -1,4 +1,4 @@
-"""The `robustify` program: its table of commands, and one line on stderr with an exit code for every error or interruption.
+"""The `robustify` program: a table of commands, and one line on stderr with an exit code for every error or interruption.
 
 A command is imported when it is called, and imports its modules when it runs. A question that was pasted in place of a path
 must not appear in a log, so messages show an argument of more than 120 characters or 6 words only by its number.
@@ -67,7 +67,7 @@ class _CommandTable(Mapping[str, click.Command]):
 
 
 class _Commands(DefaultGroup):  # type: ignore[misc]
-    """Command group whose help has sections. Its default command is `run`, unless a word looks like a misspelt command."""
+    """Command group with sections in its help. Its default is `run`, unless a word looks like a misspelled command."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name.isalpha() and cmd_name not in self.commands and not os.path.exists(cmd_name):
@@ -161,7 +161,7 @@ _WORDS, _CHARS = 4, 40
 
 
 def open_streams() -> None:
-    """Reopen closed standard streams, so that no other file gets their descriptors. Writing to them fails."""
+    """Reopen closed standard streams, so that no other file gets their descriptors. Writing to a reopened stream fails."""
     for stream, number in ((sys.stdin, 0), (sys.stdout, 1), (sys.stderr, 2)):
         if stream is None:
             # The system assigns the lowest free number, which is `number`.
@@ -171,7 +171,7 @@ def open_streams() -> None:
 
 
 def exit_code(error: BaseException, output: Output | None = None) -> int:
-    """Print an error and return its exit code. With `--json`, it is a JSON object too, unless `output` already has one."""
+    """Print an error and return its exit code. With `--json`, also print a JSON object, unless `output` has one."""
     ended = partial(_ended, output=output or Output())
     match error:
         case RobustifyError():
@@ -233,7 +233,7 @@ _LIBRARIES = 1_500
 def terminated(_signal: int, _frame: FrameType | None) -> None:
     """End the process on SIGTERM."""
     raise SystemExit(
-        _ended(143, "Terminated. Run the same command to go on.", code="terminated", output=Output())
+        _ended(143, "Terminated. To resume, run the same command.", code="terminated", output=Output())
     )
 
 
@@ -247,7 +247,7 @@ def _drop_stdout() -> None:
 
 
 def _ended(status: int, *lines: str, code: str, output: Output) -> int:
-    """Print an error to stderr, with its code after the first line, and as JSON to stdout if this was asked for."""
+    """Print an error to stderr, with its code after the first line, and with `--json` also to stdout. Return `status`."""
     shown = [printable(concealed(line, sys.argv[1:])) for line in lines]
     codes = [notice_code(line) or (code if i == 0 else "") for i, line in enumerate(lines)]
     for line, line_code in zip(shown, codes, strict=True):
@@ -261,7 +261,7 @@ def _ended(status: int, *lines: str, code: str, output: Output) -> int:
 
 
 def concealed(line: str, arguments: Sequence[str]) -> str:
-    """Return `line` with long arguments replaced by `<argument N>`, and long config values by `<value>`."""
+    """Return `line` with long arguments replaced by `<argument N>`, and long config values replaced by `<value>`."""
     for n, argument in enumerate(arguments, start=1):
         parts = [argument, argument.partition("=")[2]] if argument.startswith("-") else [argument]
         line = _without([part for part in parts if redaction.may_be_text(part)], line, f"argument {n}")

@@ -1,4 +1,4 @@
-"""Commands that compare runs or the models of logs, and show all runs on one page."""
+"""Commands that compare runs or the models in logs, and that show all runs on one page."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +49,7 @@ def compare(
     if not all(are_runs) or len(folders) == 1:
         if any(are_runs) and len(folders) > 1:
             raise UsageError(
-                "Runs cannot be compared with logs. Name only runs or only logs.", code="runs-with-logs"
+                "Runs cannot be compared with logs. Pass only runs or only logs.", code="runs-with-logs"
             )
         if alert:
             raise UsageError(
@@ -95,7 +95,7 @@ def _compare_models(
         pairs = model_pairs.model_pairs(runs)
         if not pairs:
             raise UsageError(
-                f"{paths[0]} does not have two models with scores on the same items. Name a run or log that has two.",
+                f"{paths[0]} does not have two models with scores on the same items. Pass a run or log that has two.",
                 code="no-two-models",
             )
         if page is not None:

@@ -1,4 +1,4 @@
-"""Options of `robustify mend` for choosing distractors from a pool, and the composition of a set."""
+"""Options of `robustify mend` for choosing distractors from a pool, and a function that composes a set with them."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _read_sizes(written: str) -> tuple[int, int]:
-    """Read a number of options, or a range such as 3-5."""
+    """Parse a number of options, or a range such as 3-5."""
     match = re.fullmatch(r"(\d{1,2})(?:-(\d{1,2}))?", written.strip())
     sizes = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 2 <= sizes[0] <= sizes[1] <= 26:
@@ -54,15 +54,15 @@ composing = together(
     _about("--meaning", "Let the encoder take part in choosing, but not in the proof."),
     _about("--people WRITER", "Compare the result with the distractors of this column or file of the pool."),
     _about("--writer MODEL", "Ask this model for candidates that the pool lacks: ID=openai:URL, hf:..., or a name."),
-    _about("--price IN OUT", "Price of a million prompt tokens (IN) and reply tokens (OUT).", type=(_AMOUNT, _AMOUNT)),
-    _about("--budget COST", "Stop asking the writer before it costs more than this.", type=_AMOUNT),
-    _about("--dry-run", "Print what the writer would cost, but ask and write nothing."),
+    _about("--price IN OUT", "Set the prices of a million prompt and reply tokens.", type=(_AMOUNT, _AMOUNT)),
+    _about("--budget COST", "Stop asking the writer before the cost exceeds this.", type=_AMOUNT),
+    _about("--dry-run", "Print the cost of the writer, but ask and write nothing."),
     _about(
         "-m --models NAME...",
         "Show questions to this model, and set aside candidates that it finds as likely as the key (repeatable).",
     ),
-    _about("--run RUN", "Set such candidates aside by the answers of this run.", type=DIR),
-    _about("--review FILE...", "Apply verdicts of a review sheet (repeatable).", to="reviews"),
+    _about("--run RUN", "Set candidates aside that are as likely as the key in the answers of this run.", type=DIR),
+    _about("--review FILE...", "Apply the verdicts of this review sheet (repeatable).", to="reviews"),
     _about("--cache-dir DIRECTORY", "Store models and replies here.", to="cache"),
     _about("--prefer own", "Keep as many of the author's own distractors as possible."),
 )  # fmt: skip
@@ -74,8 +74,8 @@ PREFERENCE = 1.0
 
 
 def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Composed":
-    """Return a set composed from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError`
-    or `DataError` if it cannot be read."""
+    """Compose a set from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError` or
+    `DataError` if it cannot be read."""
     from robustify.base.files import cache_folder
     from robustify.composing import candidate_checks, choosing, composed_set, writers
     from robustify.pipeline.encoder import embed_texts
@@ -105,7 +105,7 @@ def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Comp
 
 
 def _consultants(pooling: Mapping[str, Any]) -> "Consultants":
-    """Return the writer, models, run, and reviews that a composition consults. Raise `UsageError` if a model is unknown,
+    """Return the writer, models, run, and reviews that take part in composing. Raise `UsageError` if a model is unknown,
     and the errors of `open_run`."""
     from robustify.composing import candidate_checks, writers
     from robustify.pipeline.config import mode_of, models_named
@@ -120,7 +120,7 @@ def _consultants(pooling: Mapping[str, Any]) -> "Consultants":
     if "run" in pooling:
         opened = open_run(pooling["run"], GUARD)
         if opened.items is None:
-            fault = f"{opened.folder} has no item text to match candidates with. Use another run."
+            fault = f"{opened.folder} has no item text, so candidates cannot be matched. Use another run."
             raise UsageError(fault, code="composed-without-item-text")
         run = (opened.items, opened.answers)
     votes = candidate_checks.read_votes(pooling.get("reviews", ()))
@@ -128,7 +128,7 @@ def _consultants(pooling: Mapping[str, Any]) -> "Consultants":
 
 
 def _growing(bench: "Loaded", pooling: Mapping[str, Any]) -> "tuple[Sequence[Pool], Grow]":
-    """Build pools from files. Return them, and a function that adds a writer's candidates. Raises as `compose_set`."""
+    """Build pools from files. Return the pools, and a function that adds a writer's candidates. Raises as `compose_set`."""
     from robustify.composing.candidate_checks import full_questions
     from robustify.composing.candidates import read_candidates
     from robustify.composing.pool import make_pools

@@ -46,7 +46,7 @@ STDIN = "-"
 
 
 def public_items(data: str, source_options: Mapping[str, Any]) -> "Loaded":
-    """Load a public file of items. Raises as `items_of`."""
+    """Load a public file of items. Raise errors like `items_of`."""
     from robustify.items.item import no_collector
     from robustify.reading.loaders import Source, load
     from robustify.wings import GUARD
@@ -57,7 +57,7 @@ def public_items(data: str, source_options: Mapping[str, Any]) -> "Loaded":
 
 
 def items_of(data: str, source_options: Mapping[str, Any]) -> "Loaded":
-    """Return the items of a public file, of standard input, or of a config. Raise `AuthorisationError` if they are
+    """Return the items of a public file, of standard input, or of a config. Raise `AuthorisationError` if the items are
     sensitive, and `UsageError` or `DataError` if they cannot be read."""
     if data == STDIN:
         with TemporaryDirectory() as folder:
@@ -114,7 +114,7 @@ def validate(data: str, source_options: dict[str, Any], with_rules: bool) -> int
 
 
 def named_data(path: str, bench: "Loaded", source_options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `data` block of a config for this file, including the recognized columns and the commit of the hub."""
+    """Return the `data` block of a config for this file, with the recognized columns and the commit on the hub."""
     from robustify.base.settings_files import named_set
     from robustify.reading.loaders import Source
 
@@ -156,10 +156,10 @@ def rules_alone(data: str, source_options: dict[str, Any]) -> int:
 @composing
 @option(
     OUT,
-    "Write this .csv or .jsonl file, or with a pool, the files into this new or empty folder.",
+    "Write to this .csv or .jsonl file, or with a pool, into this new or empty folder.",
     required=True,
 )
-@option("--seed INTEGER", "Order and choose options with this seed.", default=0)
+@option("--seed INTEGER", "Use this seed to order and choose options.", default=0)
 @FORCE
 @STRICT
 def mend(
@@ -190,7 +190,7 @@ def mend(
 
     if names_config(data):
         raise UsageError(
-            f"{data} is a config, not a file of items. Pass the file that its `data:` names.",
+            f"{data} is a config, not a file of items. Pass the file named in its `data:` block.",
             code="config-not-items",
         )
     if pooling:
@@ -216,7 +216,7 @@ def mend(
 def _compose(
     data: str, source_options: dict[str, Any], pooling: dict[str, Any], out: Path, seed: int, *, strict: bool
 ) -> int:
-    """Write and print a composed set. Raise `GuardrailError` if the state of its proof ends the command with 7."""
+    """Write and print a composed set. Raise `GuardrailError` if the state of its proof requires exit code 7."""
     from robustify.composing import composed_folder as folder
 
     if not pooling.keys() & {"pool", "shown", "writer"}:
@@ -311,7 +311,7 @@ def init(
 
 
 def _forecast(path: Path, cache: Path) -> list[str]:
-    """Estimate the requests and time of a config's local models. Return lines. A server is not contacted."""
+    """Return lines with the estimated requests and time of a config's local models. No server is contacted."""
     from robustify.pipeline import config as configs
     from robustify.pipeline.steps import foretold
     from robustify.report.opening import forecast_lines

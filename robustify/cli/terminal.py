@@ -1,4 +1,4 @@
-"""Printing of results on stdout, and messages and progress on stderr."""
+"""Print results to stdout, and messages and progress to stderr."""
 
 import json
 import threading
@@ -28,14 +28,14 @@ def is_set(name: str) -> bool:
 
 
 class Output:
-    """Record of whether a command has printed its JSON object, so that a later error does not print a second one."""
+    """Record of whether a command has printed its JSON object, so that a later error does not print a second object."""
 
     def __init__(self) -> None:
         self.has_json = False
 
 
 def print_json(tree: object) -> None:
-    """Print a JSON object, and note this in the `Output` of the program."""
+    """Print a JSON object, and record in the `Output` of the program that it was printed."""
     click.echo(json.dumps(tree))
     context = click.get_current_context(silent=True)
     if context is not None and (output := context.find_object(Output)) is not None:
@@ -52,14 +52,14 @@ def print_result(tree: object, lines: Iterable[str], shown: Callable[[str], str]
 
 
 def print_lines(*lines: object) -> int:
-    """Print lines, or a JSON object that contains them under `printed`. Return exit code 0."""
+    """Print lines, or a JSON object that contains the lines as `printed`. Return exit code 0."""
     texts = [str(line) for line in lines]
     return print_result({"printed": texts}, texts)
 
 
 def state_code(state: "State", *, strict: bool = False) -> int:
-    """Return the exit code of every command that judges: 7 for a failed run and 0 for others. If `strict`, return 7 also
-    for a run that was not evaluated."""
+    """Return the exit code for the state of a run: 7 if it failed, and otherwise 0. If `strict`, also return 7 if it was
+    not evaluated."""
     failing = ("failed", "not evaluated") if strict else ("failed",)
     return GuardrailError.exit_code if state in failing else 0
 
@@ -78,7 +78,7 @@ Advance = Callable[[int], None]
 
 
 def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextManager[Advance]]:
-    """Return a factory of progress displays on stderr. If `shown` is False, they print nothing."""
+    """Return a function that shows progress on stderr, or shows nothing if `shown` is False."""
 
     def watch(label: str, total: int) -> AbstractContextManager[Advance]:
         from robustify.base.redaction import UNMUTED
@@ -94,7 +94,7 @@ def watcher(shown: bool | None = None) -> Callable[[str, int], AbstractContextMa
 
 @contextmanager
 def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance]:
-    """Show progress at a rate that excludes loading and cached results. If the user interrupts it, say how much is kept."""
+    """Show progress at a rate that excludes loading and cached results. On interruption, report how much is saved."""
     from robustify.models.costs import Stopwatch
 
     name, watch = label.removeprefix(LOADING), Stopwatch(lambda _: show(name, watch))
@@ -114,8 +114,8 @@ def _watched(label: str, total: int, err: Any, display: Any) -> Iterator[Advance
 
 @contextmanager
 def step(label: str, shown: bool | None = None) -> Iterator[Advance]:
-    """Print a line every `EVERY_SECONDS` during a step without a count. On a terminal, or if progress is to be `shown`, the
-    first one comes after `STEP_SECONDS`."""
+    """Print a line every `EVERY_SECONDS` during a step of unknown length. On a terminal, or if `shown`, print the first
+    line after `STEP_SECONDS`."""
     from robustify.base.redaction import UNMUTED
 
     begun, ended, quiet = time.monotonic(), threading.Event(), is_set("quiet")
@@ -163,7 +163,7 @@ def _bar(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch
 
 @contextmanager
 def _lines(label: str, total: int, err: Any) -> Iterator[Callable[[str, "Stopwatch"], None]]:
-    """Print progress lines: one when a model is loaded, then at most one every `EVERY_SECONDS`."""
+    """Print progress lines: one when a model is loaded, and then at most one every `EVERY_SECONDS`."""
     latest, announced = time.monotonic(), not label.startswith(LOADING)
 
     def show(name: str, watch: "Stopwatch") -> None:

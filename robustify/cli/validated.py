@@ -1,4 +1,4 @@
-"""Terminal output of `validate` and `heuristics`, made from counts, IDs, and column names only."""
+"""Format the terminal output of `validate` and `heuristics`, which contains only counts, IDs, and column names."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def survey_lines(tree: Mapping[str, Any], data: str) -> list[str]:
 
 
 def _naming(data: Mapping[str, Any]) -> str:
-    """Return the options that name the split of this `data` block, and those with which a harness finds and runs it."""
+    """Return the command-line options of a `data` block: the split, and those with which a harness finds the set."""
     split = ["--split", data["split"]] if data.get("split") else []
     places = [word for place in data.get("include_path", ()) for word in ("--include-path", str(place))]
     trust = ["--trust-task-code"] * bool(data.get("trust_task_code"))
@@ -52,7 +52,8 @@ def _naming(data: Mapping[str, Any]) -> str:
 
 
 def why_lines(tree: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each part of an item: its columns, the rule that chose them, the reason, and other candidates."""
+    """Yield a line for each part of an item, with its columns, the rule that chose them, the reason, and other
+    candidates."""
     for file in tree["read"]:
         yield f"why {file['file']} is read so:"
         for decision in file["decisions"]:
@@ -100,7 +101,7 @@ def _facts(tree: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def loaded_words(origin: Mapping[str, str]) -> str:
-    """Return a phrase that describes data which a harness loaded by name, and whether their commit is pinned."""
+    """Return a phrase that names the data a harness loaded by name, and says whether their commit is pinned."""
     if not (commit := origin.get("revision")):
         return origin.get("set", "")
     pinned = (
@@ -149,7 +150,7 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion, and one line per rule in the order of scores. Rules that read the question, too, come last."""
+    """Return a conclusion, and one line per rule, sorted by score. Rules that also read the question come last."""
     rules, others = (
         sorted(table[of].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
         for of in ("heuristics", "with_question")
