@@ -122,7 +122,6 @@ def lint(
 
 
 def _files(file: str, kind: str) -> Sequence[str]:
-    """Return the logs in a folder, or the argument itself if it is not a folder of logs."""
     from robustify.pipeline.linted_logs import files_in
 
     return files_in(file) if kind != "items" and os.path.isdir(file) else (file,)

@@ -216,7 +216,7 @@ def judge_again(run: "Run", out: Path | None, force: bool, strict: bool, rule: d
     default="markdown",
 )
 def print_report(run: "Run", table: bool, form: str) -> int:
-    """Print the report of RUN as Markdown, or only its table of scores.
+    """Print the report of RUN, or only its table of scores.
 
     \b
     Examples:
