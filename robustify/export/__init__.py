@@ -1,1 +1,1 @@
-"""Exports of a run to other tools, with the same prompts as the run."""
+"""Export runs to other tools, with the same prompts as in the run."""

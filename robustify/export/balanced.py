@@ -33,8 +33,8 @@ def balanced_items(items: Sequence[Item], answers: Answers) -> tuple[list[Item],
 
 
 def cue_columns(items: Sequence[Item], answers: Answers) -> Floats | None:
-    """Measure the gain of each cue over chance on each item (n, c), in standard deviations. Return None if there are too
-    few items to fit the scorer of the filter.
+    """Return the gain of each cue over chance on each item (n, c), in standard deviations. Return None if there are too few
+    items to fit the scorer of the filter.
 
     The cues are the scorer's logit of the key, its probability, and its pick, what form and words contribute to the
     logit, and the four length heuristics.
@@ -57,7 +57,7 @@ def cue_columns(items: Sequence[Item], answers: Answers) -> Floats | None:
 
 
 def balanced_subset(columns: Floats) -> tuple[Bools, float]:
-    """Find a large subset of items whose columns each sum to about zero (n,). Return it with its largest absolute sum.
+    """Find a large subset of items in which each column sums to about zero (n,). Also return the largest absolute sum.
 
     A linear program bounds each column sum by `MOST_OFF`. Items that it selects in part are dropped. Then, among randomly
     drawn items, the one or two that balance best are added or dropped, until every sum is within the bound, if ever.

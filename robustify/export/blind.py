@@ -1,5 +1,5 @@
-"""Tasks of other tools that ask any set without its questions, written before a run. The prompts and orders are those
-of our screen, so that the answers, once imported, are those that our own engines would have got."""
+"""Write tasks with which other tools ask any set without its questions, before there is a run. Prompts and orders are the
+same as in our screen, so that imported answers equal the answers that our own engines would get."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,18 +29,17 @@ _TEXTS = SplitTask("blind_texts", (), "choices_only_text", "the texts of the opt
 
 
 def _row(item: Item, order: orders.Order) -> dict[str, Any]:
-    """Return the row of an item whose choices are in this order."""
     return item_row(item.with_choices(tuple(item.choices[j] for j in order), order.index(item.key)))
 
 
 def rotated(items: Sequence[Item], turn: int) -> list[dict[str, Any]]:
-    """Return the rows of the items in rotation `turn` of their base orders. Items with fewer options have none."""
+    """Return the rows of the items in rotation `turn` of their base orders. An item with too few options has no row."""
     every = [(item, orders.rotations(orders.base(item.id, item.k))) for item in items]
     return [_row(item, turns[turn]) for item, turns in every if turn < item.k]
 
 
 def write_blind_lm_eval(folder: Path, name: str, items: Sequence[Item]) -> list[Path]:
-    """Write one lm-eval task per rotation of the lettered options, and one task with the options' texts. Return the files.
+    """Write one lm-eval task per rotation of the lettered options, and one task with the options' text. Return the files.
     Raise the errors of `staged`."""
     turns = range(max((item.k for item in items), default=0))
     says = "the options by letter, without the question, rotation"
@@ -69,8 +68,8 @@ def write_blind_lm_eval(folder: Path, name: str, items: Sequence[Item]) -> list[
 
 
 def write_blind_inspect(folder: Path, name: str, items: Sequence[Item]) -> list[Path]:
-    """Write an Inspect task that asks for letters without the question, in each rotation. Return the files. Raise
-    the errors of `staged`."""
+    """Write an Inspect task that asks for letters without the question, in each rotation. Return the files. Raise the
+    errors of `staged`."""
     rows = [_row(item, orders.base(item.id, item.k)) for item in items]
     with writing.staged(folder) as place:
         write_lines(place / "blind.jsonl", rows)

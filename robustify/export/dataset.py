@@ -1,4 +1,4 @@
-"""Exports of a run as data: a dataset folder with a card, training instructions, or a table of right and wrong answers.
+"""Export a run as data: a dataset folder with a card, training instructions, or a table of right and wrong answers.
 
 Nothing is uploaded.
 """
@@ -135,8 +135,8 @@ def write_instruct(
     folder: Path, heading: writing.Heading, items: Sequence[Item], form: Form, as_free: writing.AsFreeRows
 ) -> None:
     """Write `instruct.jsonl` with separate fields, `mistral.jsonl` in Mistral's format, and `README.md`. Items are asked
-    with their choices and answered by letter (`mcq`), or without choices, if that is possible, and answered in words
-    (`free`). Raise `DataError` if no item is left, or if an item contains a marker of Mistral's format."""
+    with choices and answered by letter (`mcq`), or, if possible, without choices and answered in words (`free`). Raise
+    `DataError` if no item can be exported, or if an item contains a marker of Mistral's format."""
     if form == "mcq":
         rows, says = list(map(_by_letter, items)), f"{len(items)} of {len(items)} items"
     else:
@@ -145,7 +145,7 @@ def write_instruct(
         says = free.says
     if not rows:
         raise DataError(
-            f"{heading.benchmark}: this split has no suitable item. Choose another --split.",
+            f"{heading.benchmark}: no item of this split can be exported in this form. Choose another --split.",
             code="no-suitable-item",
         )
     if marked := [id_ for id_, *parts in rows if any(map(_MARKS.search, parts))]:
@@ -184,7 +184,7 @@ def export_responses(run: Run, folder: Path) -> list[Path]:
     blocks = {name: first_block(answers, view, name).first() for name in models_asked(answers, view)}
     if not blocks:
         raise DataError(
-            f"{run.folder}: no model was asked the full question. Ask one, or import such answers.",
+            f"{run.folder}: no model was asked the full question. Ask a model, or import answers to full questions.",
             code="no-full-answers",
         )
     of_model = {

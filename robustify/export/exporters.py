@@ -1,4 +1,4 @@
-"""Table of all exporters. An exporter of runs is one entry here, and `robustify export` gets a command for it."""
+"""Table of all exporters. Each exporter is one entry here, from which `robustify export` builds a command."""
 
 from collections.abc import Mapping
 from typing import Any

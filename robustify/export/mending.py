@@ -1,4 +1,4 @@
-"""Automatic repair of a benchmark: shuffle and trim the options, and replace odd characters by plain ones that look the
+"""Repair a benchmark automatically: shuffle and trim the options, and replace odd characters with plain ones that look the
 same. `lint` lists the problems that need an author.
 
 No other text is rewritten. An item whose options refer to each other keeps its order, because shuffling would change its
@@ -26,7 +26,7 @@ from robustify.runs.run import write_lines
 @dataclass(frozen=True, slots=True)
 class Mended:
     """Mended items, in the order of the file. Their options are shuffled, except at the positions `bound`. `trimmed` counts
-    the items whose options lost white space at their ends, and `plain` those that got plain characters."""
+    the items whose options lost white space at the ends, and `plain` the items that got plain characters."""
 
     items: tuple[Item, ...]
     bound: tuple[int, ...]
@@ -35,7 +35,7 @@ class Mended:
 
 
 def mended(items: Sequence[Item], seed: int) -> Mended:
-    """Order the options of each item by a hash of its texts and the seed. Mending the result again changes nothing."""
+    """Order the options of each item by a hash of its text and the seed. Mending the result again changes nothing."""
     trimmed = [item.trimmed() for item in items]
     plain = [item.in_plain_characters() for item in trimmed]
     bound = tuple(i for i, item in enumerate(items) if keeps_order(item))
@@ -50,7 +50,7 @@ def mended(items: Sequence[Item], seed: int) -> Mended:
 
 
 def place_keys(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
-    """Return the items with their options in an order that depends only on texts and the seed.
+    """Return the items with their options in an order that depends only on their text and the seed.
 
     Items with equally many options are ranked by a hash, and the key's place is the rank modulo that number, so that each
     place has equally many keys. The other options follow in the order of their hashes. Placing the result again changes
@@ -72,8 +72,8 @@ def place_keys(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
 
 
 def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None = None) -> None:
-    """Write items as CSV or JSON Lines, by the ending of the name, and check that the file reads back unchanged. `marks`
-    are the letters of options that nobody reviewed, by item, for a further column. Raise `UsageError` for another ending,
+    """Write items as CSV or JSON Lines, depending on the file suffix, and check that the file reads back unchanged. `marks`
+    are the letters of each item's unreviewed options, for a further column. Raise `UsageError` for another suffix,
     `DataError` if CSV would change the items, and `ResourceError` if the file cannot be written."""
     marks = marks or {}
     with writable(path), staging(path.parent, ".mending-") as place:
@@ -99,7 +99,6 @@ def write_set(items: Sequence[Item], path: Path, marks: Mapping[str, str] | None
 
 
 def _reads_back(path: Path, items: Sequence[Item]) -> bool:
-    """Return whether the file contains these items."""
     try:
         back = load(Source(path=str(path)), UNGUARDED).items
     except DataError:
@@ -109,7 +108,7 @@ def _reads_back(path: Path, items: Sequence[Item]) -> bool:
 
 
 def _rows(items: Sequence[Item], marks: Mapping[str, str]) -> Iterator[list[str]]:
-    """Yield the rows of a CSV. If spreadsheets would take a cell for a formula, it is quoted, and a column says so."""
+    """Yield the rows of a CSV file. A cell that a spreadsheet would read as a formula is quoted, and a column says so."""
     letters = ascii_uppercase[: max(item.k for item in items)]
     head = ["ID", "Question", *(f"Option {letter}" for letter in letters), "Correct Answer", "Topic"]
     rows = [[i.id, i.stem, *i.choices, *[""] * (len(letters) - i.k), letters[i.key], i.topic] for i in items]

@@ -1,4 +1,4 @@
-"""Export of findings as SARIF 2.1.0, so that GitHub and similar sites show them beside the lines of the benchmark's file.
+"""Export findings as SARIF 2.1.0, so that GitHub and similar sites show them next to the lines of the benchmark's file.
 
 A finding is a flagged item, with its first cue as the rule, or a defect. A restricted set has no findings, because each one
 would reveal a single item.
@@ -41,7 +41,7 @@ SAYS = {f"{FLAGGED}/{cue}": f"Flagged; first cue: {says}." for cue, says in cue_
     out="Write this SARIF file.",
 )
 def export_sarif(run: Run, path: Path, data: Sequence[Path]) -> list[str]:
-    """Write findings as SARIF, which GitHub can display beside the lines of a file.
+    """Write findings as SARIF, which GitHub can display next to the lines of a file.
 
     \b
     Example:

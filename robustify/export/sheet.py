@@ -1,4 +1,4 @@
-"""Publication sheet of a run: what STREAM and NIST ask for, with the facts of the run and their sources.
+"""Publication sheet of a run: the facts that STREAM and NIST require, with their sources.
 
 `criteria.yaml` is the table of criteria. What only people know comes from a file of answers with the same names. The sheet
 of a restricted run is made from its published page alone.
@@ -31,7 +31,7 @@ FILES = ("sheet.json", "sheet.md", "sheet.html")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Fact that a run knows: its subject, its text, and the file and path that contain it."""
+    """Fact about a run: its subject, its text, and the file and path that contain it."""
 
     label: str
     text: str
@@ -42,7 +42,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A criterion with the facts of a run and the answer of a person. Without either, `provide` says how to provide it."""
+    """A criterion with the facts of a run and a person's answer. If both are missing, `provide` says how to get them."""
 
     name: str
     group: str
@@ -55,7 +55,7 @@ class Entry:
 
 @cache
 def criteria_table() -> Mapping[str, Any]:
-    """Return the table of criteria, with its sources."""
+    """Return the criteria of the sheet, with their sources."""
     tree: Mapping[str, Any] = yaml.safe_load((files("robustify.export") / "criteria.yaml").read_bytes())
     return tree
 
@@ -63,8 +63,8 @@ def criteria_table() -> Mapping[str, Any]:
 def read_answers(
     path: Path | None, quoted_sets: Callable[[str], Sequence[str]] | None = None
 ) -> Mapping[str, str]:
-    """Read people's answers by the names of the criteria. For a restricted run, `quoted_sets` returns the accepted sets of
-    which a text repeats an item.
+    """Read people's answers, keyed by the names of the criteria. For a restricted run, `quoted_sets` returns the accepted
+    sets whose items a text repeats.
 
     Raise `UsageError` if the file cannot be read, or has an unknown name or a value that is not a text. For a restricted
     run, raise `AuthorisationError` if it has what such a run never has, or repeats an item."""
@@ -74,12 +74,13 @@ def read_answers(
         tree = read_yaml(read_regular(path, MOST_YAML, follow=True), str(path), texts=True)
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read ({error.strerror}). Name a YAML file of answers.", code="unreadable-file"
+            f"{path} cannot be read ({error.strerror}). Name a YAML file with answers.",
+            code="unreadable-file",
         ) from None
     allowed = [criterion["name"] for criterion in criteria_table()["criteria"]]
     if not isinstance(tree, dict) or not all(isinstance(text, str) for text in tree.values()):
         raise UsageError(
-            f"{path}: expected names with texts. Known names: {', '.join(allowed)}.",
+            f"{path}: expected a mapping of names to text. Known names: {', '.join(allowed)}.",
             code="not-an-answer-sheet",
         )
     for name in tree:
@@ -104,7 +105,7 @@ def read_answers(
 
 
 def write_sheet(folder: Path, run: Run, answers: Mapping[str, str], published: Path | None = None) -> None:
-    """Write the sheet of a run as JSON, Markdown, and HTML. A restricted run shows only its `published` page."""
+    """Write the sheet of a run as JSON, Markdown, and HTML. For a restricted run, show only its `published` page."""
     trees = (
         {name: json_file(run.folder / name) for name in ("run.json", "summary.json")} if not published else {}
     )
@@ -149,7 +150,7 @@ def _fact(trees: Mapping[str, Any], file: str, path: str, label: str, unit: str 
 
 
 def _released(page: Mapping[str, Any], wanted: str) -> Iterator[Fact]:
-    """Yield the numbers of a group or measure, or a single value, of a published page."""
+    """Yield the numbers of a group or measure of a published page, or a single value."""
     group, _, form = wanted.partition(":")
     if group in page:
         yield Fact(
@@ -162,7 +163,7 @@ def _released(page: Mapping[str, Any], wanted: str) -> Iterator[Fact]:
 
 
 def find(tree: Any, path: str) -> Any:
-    """Return the value at a path of names and places, with `*` for every member of a mapping, or None."""
+    """Return the value at a path in a JSON tree, or None. A path has names and positions, and `*` means every member."""
     head, _, tail = path.partition(".")
     if head == "*" and isinstance(tree, dict):
         members = {name: find(value, tail) if tail else value for name, value in tree.items()}
@@ -202,7 +203,7 @@ def _text(value: Any, unit: str) -> str:
 
 
 def _prompts(templates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the text of each template whose digest is the run's."""
+    """Yield the text of each template that still has the digest recorded in the run."""
     for name, digest in templates.items():
         view, _, words = name.partition("/")
         if view in get_args(View) and words in names(view) and template(view, words).digest == digest:  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Export of a run's splits as lm-eval and Inspect tasks, and of a restricted run's hashed splits as lm-eval tasks.
+"""Export the splits of a run as lm-eval and Inspect tasks, and the hashed splits of a restricted run as lm-eval tasks.
 
 An lm-eval task is YAML with the text of the run's template. A module in its folder finds its data, wherever lm-eval is
 started. The names of data files depend on the set, the signature, and the content, so that a task does not find the data of
@@ -34,7 +34,7 @@ _LETTER_LIST = f"{{{{ '{string.ascii_uppercase}'[:choices | length] | list }}}}"
 
 @dataclass(frozen=True, slots=True)
 class SplitTask:
-    """An lm-eval task that asks the items of splits in one view, with the view's default template or another one."""
+    """An lm-eval task that asks the items of splits in one view, with the view's default template or another template."""
 
     ending: str
     splits: tuple[str, ...]
@@ -62,7 +62,7 @@ QUESTION = "{% set question = stem[question_at:] %}"
 
 
 def tasks_for(hidden: Hidden) -> tuple[SplitTask, ...]:
-    """Return the tasks of a run, given which part of each item its screen hid."""
+    """Return the tasks of a run, given the part of each item that its screen hid."""
     if hidden not in BEFORE_A_QUESTION:
         return TASKS
     says = f"the kept items without their {hidden}, in the benchmark's own order"
@@ -76,7 +76,7 @@ def write_tasks(
     splits: Mapping[str, Sequence[Item]],
     hidden: Hidden = "question",
 ) -> None:
-    """Write the data of each split that has items, and one YAML file per task. `hidden` is what the screen hid."""
+    """Write the data of each split that has items, and one YAML file per task. `hidden` is the part that the screen hid."""
     tag = task_name(heading.benchmark, "robustify")
     folder.mkdir(parents=True, exist_ok=True)
     if hidden in BEFORE_A_QUESTION:
@@ -110,12 +110,12 @@ def write_yaml(path: Path, head: Sequence[str], tree: Mapping[str, Any]) -> Path
 
 
 def task_name(benchmark: str, ending: str) -> str:
-    """Build the task name: `demo-benign` and `kept` give `demo_benign_kept`."""
+    """Return a task name: `demo-benign` and `kept` become `demo_benign_kept`."""
     return f"{re.sub(r'[^a-z0-9]+', '_', benchmark.lower()).strip('_') or 'benchmark'}_{ending}"
 
 
 def task_tree(name: str, task: SplitTask, data: Mapping[str, Any], *, tag: str = "") -> dict[str, Any]:
-    """Build the YAML tree of a task. `data` are its dataset options, and `tag` groups tasks."""
+    """Build the YAML tree of a task. `data` contains its dataset options, and `tag` groups tasks."""
     used = template(task.view, task.template)
     words = yaml.safe_load(
         (files("robustify.items") / "templates" / task.view / f"{used.name}.yaml").read_bytes()
@@ -139,12 +139,12 @@ def task_tree(name: str, task: SplitTask, data: Mapping[str, Any], *, tag: str =
 
 
 def accuracies(*metrics: str) -> list[dict[str, Any]]:
-    """Build an lm-eval list of averaged metrics, of which higher values are better."""
+    """Return the lm-eval metrics of a task: averaged accuracies, for which higher is better."""
     return [{"metric": m, "aggregation": "mean", "higher_is_better": True} for m in metrics]
 
 
 class _Quoted(yaml.SafeDumper):
-    """YAML dumper with double quotes around line breaks, which lm-eval would misread in single quotes."""
+    """YAML dumper that puts text with line breaks in double quotes, because lm-eval would misread it in single quotes."""
 
 
 def _quoted(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -167,7 +167,7 @@ START = (
 
 
 def beside(files: Sequence[str]) -> dict[str, Any]:
-    """Build the dataset options of a task with these files in its folder, which the module of `write_module` reads."""
+    """Return the dataset options of a task with these files in its folder, which the module of `write_module` reads."""
     return {"custom_dataset": Function(DATA_FUNCTION), "dataset_kwargs": {"files": list(files)}}
 
 
@@ -191,9 +191,9 @@ HEAD = (
 def write_restricted_tasks(
     folder: Path, heading: Heading, splits: Collection[str], profile: Profile, hidden: Hidden = "question"
 ) -> None:
-    """Write the lm-eval tasks of a restricted run. `splits` names those in `../splits`. Cloze has no split, so its task
-    names all items and the `profile`, by which the loader skips items. The profile `labels` has none, because human
-    decisions are not exported."""
+    """Write the lm-eval tasks of a restricted run. `splits` are the names of the splits in `../splits`. Cloze has no split,
+    so its task names all items and the `profile`, with which the loader skips items. There is no cloze task for the profile
+    `labels`, because human decisions are not exported."""
     folder.mkdir(parents=True, exist_ok=True)
     for task in tasks_for(hidden):
         cloze, says = task.view == "cloze", f"{task.says}."
@@ -213,7 +213,7 @@ def write_restricted_tasks(
 
 
 def write_free_task(folder: Path, heading: Heading, free: FreeRows) -> None:
-    """Write the lm-eval task for these questions, with its data. Without questions, write nothing."""
+    """Write the lm-eval task for these questions, with its data. If there are no questions, write nothing."""
     if not free.rows:
         return
     name = task_name(heading.benchmark, "kept_free_graded")
@@ -278,7 +278,7 @@ def write_inspect(
     folder: Path, heading: Heading, splits: Mapping[str, Sequence[Item]], as_free: AsFreeRows
 ) -> None:
     """Write an Inspect task file and its data for each split with items, and for kept items that can be asked without
-    options. A task contains no item text. Choices may be shuffled, because logs are matched by their text."""
+    options. A task file contains no item text. Choices may be shuffled, because logs are matched by their text."""
     free = as_free(splits["kept"])
     tasks = [
         (split, tuple(map(item_row, items)), f"the {split} items as an Inspect task.")

@@ -42,7 +42,7 @@ T = TypeVar("T", bound=Sequence[Path] | Sequence[str])
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FreeRows(HoldsText):
-    """Rows of open-ended questions, and a summary of the numbers of exported and omitted items."""
+    """Rows of open-ended questions, and a summary that counts exported and omitted items."""
 
     rows: tuple[dict[str, Any], ...]
     says: str
@@ -54,9 +54,9 @@ AsFreeRows = Callable[[Sequence[Item]], FreeRows]
 
 @dataclass(frozen=True)
 class Exporter(Generic[P, T]):
-    """Export of a run to another tool, available as the command `name`. `write` takes a run, the output path, and
-    the options by name, and returns the files or lines to print. Its docstring is the help of the command. With
-    `asks_free`, it also takes `as_free`, an `AsFreeRows`."""
+    """Export of a run to another tool, available as the command `name`. `write` takes a run, the output path, and the
+    options by name, and returns the files or lines to print. Its docstring is the help of the command. With `asks_free`,
+    `write` also takes an `AsFreeRows` as `as_free`."""
 
     write: Callable[P, T]
     name: str
@@ -70,13 +70,13 @@ class Exporter(Generic[P, T]):
 
 
 def exporter(name: str, *options: Option, **about: Any) -> Callable[[Callable[P, T]], Exporter[P, T]]:
-    """Return a decorator that turns a function into an `Exporter`. `about` may have `out` and `asks_free`."""
+    """Return a decorator that turns a function into an `Exporter`. `about` may contain `out` and `asks_free`."""
     return lambda write: Exporter(write, name, options, **about)
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """Benchmark name, run signature, and the state of the run in words."""
+    """Heading of an export: the benchmark name, the run signature, and the state of the run in words."""
 
     benchmark: str
     signature: str
@@ -94,7 +94,7 @@ class Heading:
         return cls(named, str(run.manifest["signature"]), standing(run.summary))
 
     def lines(self, says: str, *more: str) -> list[str]:
-        """Return the lines of the heading: description, state of the run, `more`, and signature."""
+        """Return the lines of the heading: the description, the state of the run, `more`, and the signature."""
         state = f"State of the run: {self.state}"
         lines = [f"{self.benchmark}: {says}", state, *more, f"Signature: {self.signature}"]
         return [one_line(line) for line in lines]
@@ -111,7 +111,7 @@ def commented(lines: Sequence[str]) -> str:
 
 
 def refuse_restricted(run: Run) -> None:
-    """Raise `AuthorisationError` if the run is of a restricted set, whose text must not be exported."""
+    """Raise `AuthorisationError` for a run of a restricted set, because its text must not be exported."""
     if run.manifest["config"].get("sensitivity") != "public":
         raise AuthorisationError(
             f"{run.folder} is a restricted run, but this export contains item text. Use a public run.",
@@ -121,9 +121,9 @@ def refuse_restricted(run: Run) -> None:
 
 @contextlib.contextmanager
 def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Heading]]:
-    """Check that the run can be exported, and yield a temporary folder, whose files move to `folder` when all are written.
-    Raise `AuthorisationError` for a restricted run, `DataError` for a changed one or one without text, `GuardrailError` if
-    the run failed without `kept`, `UsageError` for a full folder, `ResourceError` for one that is not writable."""
+    """Check that the run can be exported. Yield a temporary folder, whose files move to `folder` when all are written.
+    Raise `AuthorisationError` for a restricted run, `DataError` for a run that was changed or has no text, `GuardrailError`
+    if the run failed without `kept`, and `UsageError` or `ResourceError` if `folder` is not empty or not writable."""
     refuse_restricted(run)
     if not run.holds_text:
         raise DataError(
@@ -138,8 +138,8 @@ def exporting(run: Run, folder: Path, kept: bool) -> Iterator[tuple[Path, Headin
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """Yield a temporary subfolder whose files move up when all of them are on disk. Refuse a folder with other files than
-    these, whose cards may only differ in the license."""
+    """Yield a temporary subfolder, whose files move up when all are written. Refuse a folder that contains files other than
+    these, except a card that differs only in the license."""
     new = not folder.exists()
     with writable(folder, OTHER_FOLDER):
         older = list(folder.iterdir()) if folder.is_dir() else [] if new else [folder]
@@ -164,7 +164,7 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def _writes_again(older: Path, newer: Path) -> bool:
-    """Return whether a file of an earlier export is the same, or is a card that differs only in its license."""
+    """Return whether a file is the same as in an earlier export, or a card that differs only in its license."""
     if not (older.is_file() and newer.is_file()):
         return False
     if older.name != "README.md":
@@ -176,8 +176,8 @@ def _writes_again(older: Path, newer: Path) -> bool:
 def write_parquet(
     folder: Path, name: str, rows: Sequence[Mapping[str, Any]], signature: str | None = None
 ) -> str:
-    """Write rows as NAME.parquet, because readers of JSON Lines turn dates into timestamps. With a signature, the name ends
-    in a digest of it and of the rows. Return the name of the file."""
+    """Write rows as NAME.parquet, because readers of JSON Lines turn dates into timestamps. With a signature, the file name
+    ends in a digest of the signature and the rows. Return the file name."""
     import pyarrow as pa
     from pyarrow import parquet
 
