@@ -1,4 +1,4 @@
-"""Export of items as open-ended questions, and functions with which lm-eval and Inspect grade the replies.
+"""Export items as open-ended questions, and grade the replies within lm-eval and Inspect.
 
 Only questions that rules can grade (numbers and short texts) are exported, and the others are counted. An answer that the
 rules cannot decide has no score. It is counted beside the accuracy and never as wrong. The same applies to a truncated
@@ -21,7 +21,7 @@ _RULES = FreeSettings(mode="deterministic")
 
 
 def convert_items(items: Sequence[Item]) -> FreeRows:
-    """Convert all items that can be asked without options and graded by rules into rows, in order."""
+    """Convert items into rows, in order. Omit items that cannot be asked without options and graded by rules."""
     questions = [convert_item(item) for item in items]
     rows = (
         {"id": free.id, "prompt": prompt_of(free, _RULES), "question": free.question, "kind": free.kind,
@@ -43,8 +43,8 @@ def grade(doc: Mapping[str, Any], reply: str, *, cut: bool = False) -> GradeResu
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Return the metrics of one reply, which lm-eval averages. Only decided replies have `acc`, so its n is n times
-    `decided`. `acc_low` and `acc_high` count undecided ones as wrong and as right."""
+    """Return the metrics of one reply. lm-eval averages them over replies. Only decided replies have `acc`, so the n of
+    `acc` is the number of decided replies. `acc_low` and `acc_high` count undecided replies as wrong and as right."""
     score = grade(doc, results[0]).score
     if score is None:
         return {"decided": 0.0, "acc_low": 0.0, "acc_high": 1.0}

@@ -46,7 +46,7 @@ def require_free(settings: FreeSettings, models: Sequence[str]) -> None:
 
 
 def human_labels(settings: FreeSettings) -> list[HumanLabel]:
-    """Read the human labels that the settings name, if any."""
+    """Read the human labels in the files that the settings name."""
     return read_jsonl(Path(settings.people), human_from) if settings.people else []
 
 
@@ -65,7 +65,7 @@ def _template_of(item: FreeItem, settings: FreeSettings) -> PromptTemplate:
     default = "letter" if item.options_shown else item.kind.removesuffix("_text")
     template = settings.template_named(settings.template or f"answer/{default}@2.0")
     if template.reads != "text":
-        fault = f"Template {template.id} asks for {template.reads}. Choose a template in answer/."
+        fault = f"Template {template.id} asks for {template.reads}. Choose a template whose ID begins with answer/."
         raise UsageError(fault, code="template-of-another-kind")
     return template
 
@@ -108,8 +108,8 @@ class FreeResponse:
         self._kept = Replies(None if restricted else cache)
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Ask a loaded model the questions, unless it cannot generate text, or the settings name only other models. Raise
-        `UsageError` if they name a model that cannot."""
+        """Ask a loaded model the questions, unless it cannot generate text or is not among the models in the settings.
+        Raise `UsageError` if the settings name a model that cannot generate text."""
         wanted = name in self._settings.models
         if (self._settings.models and not wanted) or (not wanted and not isinstance(model, Writer)):
             return
@@ -120,7 +120,7 @@ class FreeResponse:
             self._rows += generate(self._asked, model, self._settings, self._kept, progress)
 
     def graded(self, watch: Watch) -> FreeGrades:
-        """Return the graded rows of the run, and the calibration of the judge."""
+        """Return the graded answers of the run, and the calibration of the judge."""
         settings = self._settings
         refuse_self_judging(settings.judge, self._rows)
         opened = open_judge(settings.judge, self._kept, restricted=self._restricted)
@@ -135,7 +135,7 @@ class FreeResponse:
 
 
 def start(settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool) -> FreeResponse:
-    """Start the free response of a run: convert the items, and read answers from files that the settings name."""
+    """Start the free response of a run: convert the items, and read answers from the files that the settings name."""
     return FreeResponse(settings, items, cache, restricted=restricted)
 
 

@@ -1,4 +1,4 @@
-"""Statistics of graded answers: summary, agreement of the judge with human labels, and comparisons of judge templates.
+"""Statistics of graded answers: summary, agreement of the judge with human labels, and comparison of judge templates.
 
 Rates are over all submitted answers, and unscored ones are counted. Nothing contains text of items or answers.
 """
@@ -36,7 +36,7 @@ Unit = tuple[str, str, str]
 
 
 class HumanLabel(BaseModel, frozen=True):
-    """Label of one answer by one person. `model` may be omitted if there is one model."""
+    """Label that one person gave one answer. `model` may be omitted if only one model answered."""
 
     item_id: str
     annotator: str
@@ -48,13 +48,13 @@ class HumanLabel(BaseModel, frozen=True):
 
     @property
     def words(self) -> Mapping[str, str]:
-        """Label of each nugget by its ID, or the binary verdict with the ID ""."""
+        """Label of each nugget, keyed by its ID, or the binary verdict, keyed by ""."""
         verdict = str(self.score) if self.verdict is None else self.verdict
         return self.labels if self.labels is not None else {"": _WORDS[verdict]} if verdict in _WORDS else {}
 
 
 def human_from(row: Mapping[str, Any]) -> HumanLabel:
-    """Build a human label from its JSON object. Raise `DataError` if the fields do not form a label."""
+    """Build a human label from a JSON object. Raise `DataError` if the fields do not form a label."""
     with suppress(ValidationError):
         read = HumanLabel.model_validate(row)
         if read.words or read.labels is not None:
@@ -65,7 +65,7 @@ def human_from(row: Mapping[str, Any]) -> HumanLabel:
 
 
 def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, dict[str, str]]:
-    """Collect the label of each annotator for each unit. An adjudicated label is also stored under ""."""
+    """Return each annotator's label for each unit. An adjudicated label is also stored under ""."""
     if (nameless := sum(not label.model for label in labels)) and len(models) > 1:
         fault = f"{nameless} labels do not name a model, but {len(models)} models answered"
         raise DataError(f"{fault}. Add `model` to each label.", code="label-without-model")
@@ -78,7 +78,7 @@ def _people(labels: Sequence[HumanLabel], models: Sequence[str]) -> dict[Unit, d
 
 
 def consensus(words: Mapping[str, str]) -> str | None:
-    """Return the adjudicated label of a unit or, without one, the majority label. Return None if it has neither."""
+    """Return the adjudicated label of a unit. If there is none, return the label of the majority, or None."""
     return words[""] if "" in words else majority_vote(list(words.values())).verdict
 
 
@@ -140,7 +140,7 @@ def compare_gradings(
     first: Sequence[GradeResult], other: Sequence[GradeResult], labels: Sequence[HumanLabel] = ()
 ) -> list[dict[str, Any]]:
     """Compare two sets of grades for the same answers. Each row is `{"measure", "first", "other", "difference"}` (other
-    minus first, paired). Raise `UsageError` if they share no answer that a judge was asked about."""
+    minus first, paired). Raise `UsageError` if no answer in both sets was given to a judge."""
     by_answer = {(g.item_id, g.model): g for g in first if g.judge is not None}
     theirs = [g for g in other if g.judge is not None and (g.item_id, g.model) in by_answer]
     ours = [by_answer[g.item_id, g.model] for g in theirs]
@@ -194,7 +194,7 @@ def summarise(
 
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
-    """Yield an exact paired test for every two models and each kind of item. It uses the items scored for both."""
+    """Yield an exact paired test for each pair of models and each kind of item, on the items scored for both models."""
     for kind, kind_grades in _split_by(grades, lambda grade: grade.kind).items():
         by_model = _split_by(kind_grades, lambda grade: grade.model)
         for (other, other_grades), (model, model_grades) in combinations(by_model.items(), 2):

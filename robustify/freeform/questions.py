@@ -1,4 +1,4 @@
-"""Open-ended questions, converted from items, or read with their answers from rows of other evaluations.
+"""Build open-ended questions from items, or read them with their answers from rows of other evaluations.
 
 Rows are read by the names of their fields, and a row that does not fit is an error. A multiple-choice question may contain
 its options, such as `(A) ...`. They are then shown to the model.
@@ -104,7 +104,7 @@ def read_items(path: Path, guard: Guard) -> list[FreeItem]:
 
 @dataclass(frozen=True, slots=True)
 class AnsweredItems:
-    """Items with their answers or passages. `left_out` counts the skipped rows by reason."""
+    """Questions, and the answers (or, for nuggets, the passages) to grade. `left_out` counts the skipped rows by reason."""
 
     items: Sequence[FreeItem]
     answers: Sequence[AnswerRow]
@@ -133,7 +133,7 @@ def _public(rows: AnsweredItems, files: Sequence[Path], guard: Guard) -> Answere
 
 
 def _with_safe_names(rows: AnsweredItems, *, numbered: bool = False) -> AnsweredItems:
-    """Replace names that may be item text: models become `model 1`, and topics become ""."""
+    """Replace names that may be item text: models become `model 1` and so on, and topics become ""."""
     texts = {text.casefold() for i in rows.items for text in (i.question, i.reference, *i.options)}
     texts |= {answer.text.casefold() for answer in rows.answers}
     models = [answer.model for answer in rows.answers]
@@ -155,8 +155,8 @@ def _with_safe_names(rows: AnsweredItems, *, numbered: bool = False) -> Answered
 def read_rows(
     paths: Sequence[Path], items_file: Path | None, guard: Guard, *, options_shown: bool = False
 ) -> AnsweredItems:
-    """Read predictions with their questions, which are in a file of items or in the same rows. Raise `DataError` if a row
-    does not fit, and `AuthorisationError` if a row belongs to a restricted set."""
+    """Read predictions and their questions, which are in a file of items or in the same rows. Raise `DataError` for an
+    invalid row, and `AuthorisationError` if a row belongs to a restricted set."""
     items: dict[str, FreeItem] = {}
 
     def read(row: Row) -> AnswerRow:
@@ -190,8 +190,8 @@ def _question(row: Row) -> FreeItem:
     chosen = read_pick(answer, options)
     if isinstance(chosen, NoPick):
         raise DataError(
-            f"The answer names none of the {len(options)} options ({chosen.reason}). Expected options as (A) ..., (B) ... "
-            "in the question or in `options`, and the letter or text of one as the answer.",
+            f"The answer names none of the {len(options)} options ({chosen.reason}). Write options as (A) ..., (B) ... "
+            "in the question or in `options`, and give the letter or text of one option as the answer.",
             code="answer-names-no-option",
         )
     common |= {"options": options, "correct": chosen.index, "options_shown": True}
@@ -199,8 +199,8 @@ def _question(row: Row) -> FreeItem:
 
 
 def read_nugget_rows(path: Path, guard: Guard) -> AnsweredItems:
-    """Read queries, passages and nuggets. A nugget is a text, or an object with a text and optional ID and importance.
-    Passages of the same query are one group. AnsweredItems without nuggets are counted in `left_out`."""
+    """Read queries, passages, and nuggets. A nugget is a text, or an object with a text and optional ID and importance.
+    Passages of the same query form a group. Passages without nuggets are counted in `left_out`."""
     counts: Counter[tuple[str, str]] = Counter()
     items: dict[str, FreeItem] = {}
 
@@ -230,7 +230,7 @@ def read_nugget_rows(path: Path, guard: Guard) -> AnsweredItems:
 
 
 def with_facts(items: Sequence[FreeItem], path: Path) -> list[FreeItem]:
-    """Attach to each item the nuggets listed under its ID."""
+    """Attach the nuggets in a file to the items with the same ID."""
     facts = dict(read_jsonl(path, lambda row: (name := _text(row, "id"), _nuggets(row, name))))
     if unknown := len(facts.keys() - {item.id for item in items}):
         fault = f"{path.name} has {unknown} unknown item IDs. Remove these IDs, or add their items."
@@ -245,7 +245,7 @@ MIDDLE = 12
 
 
 def convert_item(item: Item, *, explanations: bool = False, options_shown: bool = False) -> FreeItem:
-    """Convert an item to an open-ended question, and record the reason if it cannot be asked.
+    """Convert an item to an open-ended question. If the question cannot be asked, record the reason.
 
     With `explanations`, items whose key is longer than 12 words are also asked. Otherwise they are excluded as
     `long_answer`, because comparison cannot decide a long text. With `options_shown`, every item is asked by letter.
@@ -272,7 +272,7 @@ def with_options(item: FreeItem) -> FreeItem:
 
 
 def route(reference: str) -> Kind:
-    """Return the kind of question that a reference answers: numeric, short text or explanation."""
+    """Return the kind of question that has this reference answer: numeric, short text, or explanation."""
     if whole_quantity(reference) is not None:
         return "numeric"
     return "short_text" if len(reference.split()) <= MIDDLE else "explanation"

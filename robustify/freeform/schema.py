@@ -112,7 +112,7 @@ class JudgeTrace(HoldsText):
 
 @dataclass(frozen=True, slots=True)
 class NuggetGrade:
-    """The label of one nugget, or None if no label in the judge's reply can be matched to it."""
+    """Label of one nugget. It is None if no label in the judge's reply can be matched to the nugget."""
 
     id: str
     importance: Literal["vital", "okay"]
@@ -122,8 +122,8 @@ class NuggetGrade:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GradeResult(HoldsText):
-    """One graded answer. `score` is None if it is unscored, which is different from wrong. `extracted` and `reference` were
-    compared. If a judge was also asked, `det_verdict` is the verdict of the rules."""
+    """One graded answer. `score` is None if the answer is unscored, which is different from wrong. `extracted` and
+    `reference` were compared. If a judge was also asked, `det_verdict` is the verdict of the rules."""
 
     item_id: str
     model: str
@@ -161,7 +161,7 @@ _READER = TypeAdapter(GradeResult)
 def grade_from(row: Mapping[str, Any]) -> GradeResult:
     """Build a grade from its JSON object. Raise `DataError` if the object is not a grade."""
     if row.get("schema") != SCHEMA:
-        fault = "The row is not a grade. Expected a row of free.jsonl, of a run or `free grade`."
+        fault = "The row is not a grade. Expected a row of the free.jsonl of a run or of `free grade`."
         raise DataError(fault, code="not-a-grade")
     try:
         return _READER.validate_python({name: x for name, x in row.items() if name != "schema"})

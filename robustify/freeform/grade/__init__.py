@@ -1,1 +1,1 @@
-"""Grading of free answers by rules and judges."""
+"""Grade free-text answers by rules and judges."""

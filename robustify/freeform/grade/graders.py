@@ -1,4 +1,4 @@
-"""Graders of numbers, choices, explanations, and nuggets: rules decide first, and a judge grades the rest.
+"""Grade numbers, choices, explanations, and nuggets: rules decide first, and a judge grades the rest.
 
 A nugget (fact) without a label makes the score unknown but bounded, and never counts as "not supported".
 """
@@ -42,7 +42,7 @@ GRADERS: Mapping[GradedKind, str] = {
 def grade_answer(
     item: FreeItem, row: AnswerRow, settings: FreeSettings, judge: Judge | None = None
 ) -> GradeResult:
-    """Grade one answer. Raise `UsageError` if the mode needs a judge, and none is given, and `ModelError` if the judge can
+    """Grade one answer. Raise `UsageError` if the mode needs a judge and none is given, and `ModelError` if the judge can
     never be called."""
     mode, grader = require_grading(settings, judge), GRADERS[item.kind]
     if row.error is not None or row.finish_reason == "length":
@@ -72,10 +72,10 @@ def grade_answer(
 
 
 def require_grading(settings: FreeSettings, judge: object) -> str:
-    """Return the grading mode. Raise `UsageError` if it needs a judge and none is given, or packages are missing."""
+    """Return the grading mode. Raise `UsageError` if the judge that it needs is missing, or if packages are."""
     require_packages()
     if judge is None and settings.who in ("judge", "both"):
-        fault = f"Mode {settings.who} needs a judge. Use --judge, or `judge:` in the free block."
+        fault = f"Mode {settings.who} needs a judge. Use --judge, or `judge:` in the `free:` block."
         raise UsageError(fault, code="mode-needs-judge")
     return settings.who
 
@@ -106,17 +106,19 @@ def grade_answers(
     judge: Judge | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[GradeResult]:
-    """Grade answers, and return the grades in the same order. Raise `DataError` if an answer belongs to an unknown item, or
-    a model answers an item twice, and other errors as `grade_answer`."""
+    """Grade answers, and return the grades in the same order. Raise `DataError` if an answer belongs to an unknown item or
+    a model answers an item twice, and other errors like `grade_answer`."""
     require_grading(settings, judge)
     by_id, seen, faults = {item.id: item for item in items}, dict[tuple[str, str], int](), list[str]()
     for n, row in enumerate(answers, start=1):
         first = seen.setdefault((row.item_id, row.model), n)
         if row.item_id not in by_id:
-            fault = f"answer {n}: its item is not in this set. Expected the ID of one of its items."
+            fault = f"answer {n}: its item is not in this set. Expected the ID of an item of the set."
             faults.append(Notice(fault, code="answer-to-unknown-item"))
         elif first != n:
-            fault = f"answer {n}: repeats the model and item of answer {first}. Expected only one."
+            fault = (
+                f"answer {n}: has the same model and item as answer {first}. Keep only one of these answers."
+            )
             faults.append(Notice(fault, code="repeated-answer"))
     if faults:
         raise DataError.gather(faults)
@@ -137,8 +139,8 @@ OKAY_WEIGHT = 0.5
 def grade_nuggets(
     item: FreeItem, answer: str, judge: Judge, settings: FreeSettings, model: str = ""
 ) -> GradeResult:
-    """Grade an answer by how many of its item's nuggets (facts) it supports. Raise `UsageError` if the template
-    lacks the format, and `ModelError` if the judge can never be called."""
+    """Grade an answer by the number of its item's nuggets (facts) that the answer supports. Raise `UsageError` if the
+    template lacks the format, and `ModelError` if the judge can never be called."""
     nuggets, chosen = item.nuggets, settings.judged_by("nuggets")
     written, text = chosen.label_format(settings.format_type), extract_answer(answer)
     if isinstance(text, Ruling):
@@ -183,7 +185,6 @@ def grade_nuggets(
 def _blank(
     item: FreeItem, model: str, status: Status = "grader_error", reason: str = "nugget_unread"
 ) -> GradeResult:
-    """Return the grade of an answer whose nuggets have no labels."""
     blank = tuple(NuggetGrade(n.id, n.importance, None) for n in item.nuggets)
     return GradeResult(
         item.id, model, "nuggets", GRADERS["nuggets"], status, None, None, reason, nuggets=blank

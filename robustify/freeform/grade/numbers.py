@@ -1,4 +1,4 @@
-"""Rules that decide whether a numeric answer is correct, in exact decimal arithmetic.
+"""Decide whether a numeric answer is correct, in exact decimal arithmetic.
 
 A number that would be correct in another reading (separator, sign, power of ten, omitted unit, size of a gallon) is
 undecided. A unit is a product of words that pint knows. A formula is no quantity, so `9**9**9` costs nothing.
@@ -45,8 +45,8 @@ _POWER = re.compile(r"\^\s?\{\s?([+-]?\d{1,3})\s?\}")
 
 
 class Amount(NamedTuple):
-    """A number with its unit. `values` are its readings, the usual one first: "1,234" may be 1.234. If there is no `unit`,
-    `written` is an unknown word."""
+    """A number with its unit. `values` are its possible readings, the usual reading first ("1,234" may be 1.234). If `unit`
+    is None, `written` is a word that is not a known unit."""
 
     values: tuple[Decimal, ...]
     unit: Any = None
@@ -55,7 +55,7 @@ class Amount(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def read_quantity(text: str) -> Amount | None:
-    """Read a text as a number with an optional unit, or return None if it is anything else."""
+    """Parse a text as a number with an optional unit. Return None if the text is anything else."""
     if len(text) > LONGEST:
         return None
     if "\\" in text or "{" in text:
@@ -116,7 +116,7 @@ _UNCLEAR = re.compile(r"/[^/]*(?:[^\W\d_)][\s\d^]*[\s*]\s*[^\W\d_]|-\d)")
 
 @lru_cache(maxsize=1024)
 def parse_unit(text: str) -> Any:
-    """Parse a text as a unit that pint knows, or return None. "J/mol K" may mean two things and is no unit."""
+    """Parse a text as a unit that pint knows, or return None. "J/mol K" is ambiguous, so it is not a unit."""
     plain = plain_text(text[: LONGEST + 1]).strip(" .")
     for pattern, name in _WRITTEN:
         plain = pattern.sub(name, plain)
@@ -180,14 +180,14 @@ _COMMON = re.compile(
 
 
 def whole_quantity(reference: str) -> Amount | None:
-    """Read a reference as one quantity, with an optional leading `x =` or `~`. Return None if it is anything else."""
+    """Parse a reference as one quantity, with an optional leading `x =` or `~`. Return None if it is anything else."""
     amount = read_quantity(_BEFORE_REFERENCE.sub("", reference[:1000]))
     return None if amount is None or (amount.written and amount.unit is None) else amount
 
 
 def find_numeric(item: FreeItem, answer: str, rel: Decimal, absolute: Decimal) -> Ruling:
     """Decide whether an answer gives an item's reference number, within a tolerance of `max(rel * |reference|, absolute)`.
-    An answer that is nearer to another option is wrong. Never raises because of a text."""
+    An answer that is nearer to another option is wrong. No answer raises an error."""
     reference, unit = whole_quantity(item.reference), parse_unit(item.unit) if item.unit else None
     if reference is None or (item.unit and unit is None):
         return Ruling("reference_is_no_quantity", status="reference_error")

@@ -1,5 +1,5 @@
-"""Rules that decide whether an answer in words is correct. An answer is decided only if its text or its shown letter
-certainly is one option.
+"""Decide whether an answer in words is correct. An answer is decided only if its text or a letter in it certainly means one
+option.
 
 A whole text of the reply, without harmless words at its ends, must be an option or a number. Any other word leaves it to
 the judge, so that "hardly" and "nicht" need no list.
@@ -55,7 +55,7 @@ _REFUSAL = re.compile(
 
 
 def extract_answer(answer: str) -> str | Ruling:
-    """Extract the answer from a reply, or return a decision if the reply has no answer that the rules can read."""
+    """Extract the answer from a reply, or return a decision if the rules find no answer in the reply."""
     if len(answer) > MOST:
         return Ruling("unsafe_input", status="grader_error", error_type="unsafe_input")
     split = split_reasoning(answer)
@@ -97,7 +97,7 @@ _NOT = re.compile(r"([^()]{1,200}?)(?:,|\s\()\s?not\s([^()]{1,200}?)\)?[\s.]*")
 
 
 def plain_text(text: str) -> str:
-    """Normalize a text to NFKC with single spaces and `^2` for superscripts, because NFKC turns "10²" into "102"."""
+    """Normalize a text to NFKC with single spaces. "10²" becomes "10^2", because NFKC alone would give "102"."""
     if not text.isascii():
         text = _SUPERSCRIPT.sub(lambda m: "^" + m[0].translate(_SUPERSCRIPTS), _FRACTION.sub(" ", text))
         text = compatible(text).translate(_MINUS)
@@ -105,12 +105,12 @@ def plain_text(text: str) -> str:
 
 
 def plain_words(text: str) -> tuple[str, ...]:
-    """Return the words and numbers of a text with folded case, without articles."""
+    """Return the words and numbers of a text, in folded case and without articles."""
     return tuple(word for word in re.findall(r"\w+", in_words(text)) if word not in ("a", "an", "the"))
 
 
 def core_texts(sentence: str, question: str = "") -> Iterator[str]:
-    """Yield a sentence, and then ever shorter versions without markup and harmless words at its ends.
+    """Yield a sentence, and then ever shorter versions without markup and harmless words at the ends.
 
     "The capital of Norway is Oslo" restates the question "What is the capital of Norway?" and becomes "Oslo".
     """
@@ -132,7 +132,7 @@ def core_texts(sentence: str, question: str = "") -> Iterator[str]:
 
 
 def shared_ruling(text: str, decide: Callable[[str], Ruling]) -> Ruling:
-    """Return the decision on the whole answer. If there is none, return the one on which all sentences with a result agree.
+    """Return the decision on the whole answer. If it is undecided, return the decision that the sentences share.
 
     A short first line counts too, because a base model may answer there and then invent questions. "24, not 42" counts as
     "24" if "42" is decided differently.
@@ -160,7 +160,7 @@ _LONG_WORD = re.compile(r"(?<!\d)(?<!\d )\b[^\W\d_]{3,}")
 
 
 def find_choice(item: FreeItem, answer: str) -> Ruling:
-    """Decide whether an answer is certainly the correct option or another one, by its text or a letter that was shown."""
+    """Decide whether an answer is certainly the correct option or certainly another option, by text or by shown letter."""
     text = extract_answer(answer)
     if isinstance(text, Ruling):
         return text
@@ -215,5 +215,5 @@ def _bare(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Fold the case of longer words only. "CO" differs from "Co", and "5 MW" from "5 mW"."""
+    """Fold the case of longer words only, because "CO" differs from "Co", and "5 MW" from "5 mW"."""
     return _LONG_WORD.sub(lambda word: word[0].casefold(), _bare(text))

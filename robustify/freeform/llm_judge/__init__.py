@@ -1,1 +1,1 @@
-"""Grading by a judge model: prompts, calls, and parsers for its replies."""
+"""Grading by a judge model: prompts, calls, and parsers of its replies."""

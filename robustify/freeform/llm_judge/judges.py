@@ -1,4 +1,4 @@
-"""Judge models behind OpenAI-compatible servers, calls with retries and votes, and grades from the replies.
+"""Call judge models on OpenAI-compatible servers, with retries and votes, and grade answers by the replies.
 
 The judge does not see the other options, because they would turn grading back into choosing. A retry continues the
 conversation at the same temperature. An unreadable reply, a failed call and a tie leave the answer unscored, never wrong.
@@ -35,7 +35,7 @@ _COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Completion(HoldsText):
-    """A judge's reply, without reasoning that a server returns separately."""
+    """A judge's reply, without any reasoning that the server returns separately."""
 
     text: str
     finish_reason: str | None = None
@@ -43,7 +43,7 @@ class Completion(HoldsText):
 
 
 class JudgeCallError(Exception):
-    """Error for a judge call that failed. `error_type` is the reason. The message never contains the prompt."""
+    """Raised if a call of the judge fails. `error_type` is the reason. The message never contains the prompt."""
 
     def __init__(self, error_type: ErrorType) -> None:
         super().__init__(error_type)
@@ -52,7 +52,7 @@ class JudgeCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Parameters of one judge call. `schema` is the JSON schema that the server should make the reply follow."""
+    """Parameters of one call of a judge. `schema` is a JSON schema, which the server should enforce on the reply."""
 
     temperature: float = 0.0
     max_tokens: int = 1024
@@ -69,13 +69,13 @@ class Judge(Protocol):
     name: str
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Return the reply to a conversation. Raise `JudgeCallError` if this call failed, but others may succeed, and
+        """Return the reply to a conversation. Raise `JudgeCallError` if this call failed but others may succeed, and
         `ModelError` if no call can succeed."""
         ...
 
 
 class CachedJudge:
-    """A judge with cached replies. `origin` identifies the model beyond its name."""
+    """A judge with cached replies. `origin` distinguishes models with the same name."""
 
     def __init__(self, judge: Judge, kept: Replies, origin: object = None) -> None:
         self.name = judge.name
@@ -93,9 +93,9 @@ class CachedJudge:
 
 
 class HttpJudge:
-    """A judge model behind an OpenAI-compatible server. Raise `ModelError` if the openai package is not installed,
-    `AuthorisationError` if the server must not get the key, or items of a `restricted` set because it is another machine,
-    and `UsageError` if the key variable is not set."""
+    """A judge model on an OpenAI-compatible server. Raise `ModelError` if the openai package is not installed, `UsageError`
+    if the key variable is not set, and `AuthorisationError` if the server must not receive the key, or is another machine
+    and must not receive items of a `restricted` set."""
 
     def __init__(self, judge: JudgeSettings, *, restricted: bool = False, retries: int = 2) -> None:
         given = judge.model_dump(include={"model", "base_url", "api_key_env"})
@@ -113,7 +113,7 @@ class HttpJudge:
         self._client.close()
 
     def complete(self, messages: Sequence[Message], call: Call) -> Completion:
-        """Send a conversation to the judge and return its reply. A server that refuses a schema is asked without one."""
+        """Send a conversation to the judge, and return the reply. If the server refuses the schema, ask without it."""
         body: dict[str, Any] = {
             "messages": [asdict(message) for message in messages], "temperature": call.temperature,
             "max_tokens": call.max_tokens, "seed": call.seed,
@@ -176,8 +176,8 @@ LONGEST_QUOTED = 4000
 
 
 def call_of(settings: FreeSettings, vote: int, name: str = "", value: object = None) -> Call:
-    """Return the parameters of the call for one vote. With `json_schema`, the server is asked for reasoning and the member
-    `name` of the schema `value`."""
+    """Return the parameters of the call for one vote. With `json_schema`, the reply must contain reasoning, and a member
+    `name` that follows the schema `value`."""
     judge, schema = settings.asking, None
     if judge.json_schema and value is not None:
         members = {"reasoning": {"type": "string"}, name: value}
@@ -202,7 +202,7 @@ def _asked(
     judge: Judge, messages: Sequence[Message], call: Call, retries: int,
     read: Callable[[Completion], tuple[ErrorType | None, str]],
 ) -> list[Attempt]:  # fmt: skip
-    """Call the judge, and retry (while retries remain) if `read` returns a line that asks for it. Return all attempts."""
+    """Call the judge, and retry (while retries remain) if `read` returns a follow-up message. Return all attempts."""
     conversation, attempts = list(messages), list[Attempt]()
     for number in range(retries + 1):
         digest = prompt_sha256(conversation)
@@ -219,7 +219,7 @@ def _asked(
 
 
 class AskedLabels(NamedTuple):
-    """Labels from one request, the error of each missing label, and all attempts."""
+    """Labels from one request, the errors of missing labels, and all attempts."""
 
     labels: tuple[str | None, ...]
     error_types: tuple[ErrorType | None, ...]
@@ -230,7 +230,7 @@ def ask_labels(
     judge: Judge, messages: Sequence[Message], n: int, settings: FreeSettings, vote: int = 0,
     format_type: str = "adaptive",
 ) -> AskedLabels:  # fmt: skip
-    """Ask the judge for the labels of `n` nuggets. A retry asks for all of them again, but certain labels are kept."""
+    """Ask the judge for the labels of `n` nuggets. A retry asks for all labels again, but certain labels are kept."""
     labels: list[str | None] = [None] * n
     errors: list[ErrorType | None] = [None] * n
 
@@ -259,10 +259,10 @@ def judged_reply(
     result: GradeResult, judge: Judge, template: PromptTemplate, variables: Mapping[str, object],
     settings: FreeSettings,
 ) -> GradeResult:  # fmt: skip
-    """Grade an answer with the judge. The result has a score, or the error that left it unscored. Raise `UsageError` if the
-    template reads neither a score nor a verdict."""
+    """Grade an answer with the judge. The result has a score, or the error because of which it has no score. Raise
+    `UsageError` if the template asks for neither a score nor a verdict."""
     if template.reads not in ("score", "verdict"):
-        line = f"Template {template.id} asks for {template.reads}. Choose a template in grader/."
+        line = f"Template {template.id} asks for {template.reads}. Choose a template whose ID begins with grader/."
         raise UsageError(line, code="template-of-another-kind")
     by_verdict = template.reads == "verdict"
     scale = (settings.scale if result.kind == "explanation" else None) or template.scale or "binary"
@@ -307,5 +307,5 @@ def judged_reply(
 
 
 def verdict_of(score: float | None) -> str | None:
-    """Convert a score to a verdict: incorrect, partial or correct."""
+    """Convert a score to a verdict: incorrect, partial, or correct."""
     return None if score is None else {0.0: "incorrect", 1.0: "correct"}.get(score, "partial")

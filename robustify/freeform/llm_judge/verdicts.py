@@ -1,4 +1,4 @@
-"""Parsers of the labels, verdicts, and scores in a judge's reply, and their allowed values.
+"""Parse the labels, verdicts, and scores in a judge's reply, and check that they are allowed.
 
 They come only from structures, never from prose. The last structure counts unless another one contradicts it. A label
 counts only if it certainly belongs to its nugget.
@@ -44,7 +44,7 @@ _NO_REMARK = {"none", "no", "false", "0", "n/a", "na", "not"}
 
 class LabelParse(NamedTuple):
     """Labels of a reply in the order of the nuggets, or None if they cannot be aligned. `count` is the number of valid
-    labels, or otherwise of entries."""
+    labels, or of entries if there are no labels."""
 
     labels: list[str | None] | None
     count: int  # type: ignore[assignment]  # the documented name hides tuple.count
@@ -66,7 +66,7 @@ def _label(entry: object, among: Mapping[str, float] = SUPPORT) -> str | None:
 
 
 def parse_score(response: str, *, scale: str = "binary", finish_reason: str | None = None) -> Reading[float]:
-    """Parse the score of a reply in linear time. Never raises because of its text."""
+    """Parse the score in a reply, in linear time. No reply raises an error."""
     if scale not in SCALES:
         fault = f"The scale {scale!r} is unknown. Expected one of {', '.join(SCALES)}."
         raise UsageError(fault, code="unknown-scale")
@@ -83,7 +83,7 @@ def parse_score(response: str, *, scale: str = "binary", finish_reason: str | No
 
 
 def parse_verdict(response: str, *, finish_reason: str | None = None) -> Reading[str]:
-    """Parse the verdict of a reply in linear time. Never raises because of its text."""
+    """Parse the verdict in a reply, in linear time. No reply raises an error."""
     return _parsed(response, "verdict", finish_reason, lambda value: _label(value, VERDICTS), "unknown_label")
 
 
@@ -116,7 +116,7 @@ def _parsed(
 
 
 def _values(value: Any, key: str) -> list[Any]:
-    """Return a key's values at the top level or in a list's objects. If there are none, look one level deeper."""
+    """Return the values of a key at the top level or in the objects of a list. If there are none, look one level deeper."""
     tops = [e for e in (value if type(value) is list else [value]) if isinstance(e, Pairs)]
     inner = [value for top in tops for _, value in top if isinstance(value, Pairs)]
     return [v for top in tops for v in top.all(key)] or [v for pairs in inner for v in pairs.all(key)]
@@ -133,8 +133,8 @@ Entry = tuple[int | None, Any]
 def parse_labels_multi_format(
     response: str, expected_count: int, *, format_type: str = "adaptive", finish_reason: str | None = None
 ) -> LabelParse:
-    """Parse the labels of a reply in linear time, preferably in the format `format_type`. Never raises because of its text.
-    Raise `UsageError` if `expected_count` is below 1, or `format_type` is unknown."""
+    """Parse the labels in a reply, in linear time. Prefer the format `format_type`. No reply raises an error. Raise
+    `UsageError` if `expected_count` is below 1, or `format_type` is unknown."""
     if expected_count < 1:
         raise UsageError(f"expected_count is {expected_count}. Expected at least 1.", code="too-few-labels")
     if format_type not in FORMAT_TYPES:
@@ -159,7 +159,7 @@ def parse_labels_multi_format(
 
 
 def _label_entries(structure: Structure, expected: int) -> list[Entry]:
-    """Return each entry's number and label (None if invalid), or [] if the structure cannot be the labels."""
+    """Return the number and label (None if invalid) of each entry, or [] if the structure cannot contain the labels."""
     entries = _entries(structure.value)
     read = [(index, _label(value)) for index, value in entries]
     # A JSON list of the right length is an answer, even if none of its texts is a label.
@@ -222,7 +222,7 @@ def _index(value: Any) -> int | None:
 
 
 def _item_label(item: str) -> str | None:
-    """Return the label in a list item, or None if a second label or a remark contradicts it."""
+    """Return the label in a list item, or None if another label or a remark contradicts it."""
     parts = _SEPARATOR.split(item)
     if (label := _label(item)) is not None or len(parts) == 1:
         return label
