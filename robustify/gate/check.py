@@ -1,4 +1,4 @@
-"""Rules and findings of the gate, the policy that allows reviewed findings, and the check of contents by both.
+"""Scan contents by the rules of the gate, and apply the policy that allows reviewed findings.
 
 A finding has no excerpt and no item number, because messages end up in logs. An entry names findings at a path or in a
 folder by their digests, which have no key, because the rows are committed beside them. `examine` is a pure function from
@@ -87,8 +87,8 @@ BY_ID: dict[str, GateRule] = {rule.id: rule for rule in RULES}
 
 @dataclass(frozen=True, slots=True)
 class GateFinding:
-    """Match of a rule at a line, counted from 1. `says` contains only counts and fixed words. A policy entry can
-    lift the finding by the `digests` of the found rows."""
+    """Match of a rule at a line (from 1). `says` contains only counts and fixed words. A policy entry that lists the
+    `digests` of the matched rows lifts the finding."""
 
     rule: GateRule
     line: int
@@ -102,14 +102,14 @@ class GateFinding:
 
 
 def digest_of(rule: str, row: str | bytes) -> str:
-    """Return the digest of a rule and the row that it found, ignoring white space in the row."""
+    """Return the digest of a rule and a row in which the rule found something. White space in the row is ignored."""
     data = row if isinstance(row, bytes) else " ".join(row.split()).encode("utf-8", "replace")
     return hashlib.sha256(rule.encode() + b"\0" + data).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class AllowEntry:
-    """Permission to commit findings at a path or in a folder until a given date."""
+    """Permission, until an expiry date, to commit certain findings at a path or in a folder."""
 
     path: str
     findings: tuple[str, ...]
@@ -140,7 +140,7 @@ def policy_text(policy: Policy) -> str:
 
 
 def read_policy(root: Path | None) -> Policy:
-    """Return the policy in a work tree."""
+    """Return the policy in the work tree `root`, or an empty policy."""
     path = root / NAME if root is not None else None
     if path is None or not path.is_file() or path.is_symlink():
         return ()
@@ -158,14 +158,14 @@ def parse_policy(data: bytes, where: str) -> Policy:
     # A merge may keep the number of the former format above rows of this one.
     if not isinstance(rows, list) or len(tree) != 2 or tree.get("format") not in (FORMAT, _FORMER):
         raise DataError(
-            f'{where}: expected JSON with only "format": "{FORMAT}" and "allow". {remedy}',
+            f'{where}: expected JSON with exactly two members, "format": "{FORMAT}" and "allow". {remedy}',
             code="invalid-policy",
         )
     entries = [entry for row in rows if (entry := _entry(row)) is not None]
     if n := len(rows) - len(entries):
         wanted = f"path, findings (digests, not whole files), reason, by, expires (within {MOST_DAYS} days)"
         raise DataError(
-            f"{where}: {n} entries are invalid. Expected {wanted}. {remedy}", code="invalid-policy-entry"
+            f"{where}: invalid entries: {n}. Each entry needs {wanted}. {remedy}", code="invalid-policy-entry"
         )
     return tuple(dict.fromkeys(entries))
 
@@ -187,7 +187,7 @@ def _entry(row: Any) -> AllowEntry | None:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Results for one file: findings, item shapes with digests of their rows, and the number of lexicon terms."""
+    """Scan results of one file: findings, item-like blocks with digests of their rows, and the number of lexicon terms."""
 
     findings: tuple[GateFinding, ...]
     shapes: tuple[tuple[Shape, str], ...] = ()
@@ -213,8 +213,8 @@ class Examined:
 def examine(
     data: bytes, prints: Fingerprints | None = None, keys: Sequence[Key] = (), size: int = 0
 ) -> Examined:
-    """Scan the content of one file with all layers. A policy can lift the findings. If `size` is more than `MOST_BYTES`,
-    `data` is only the digest of the content. The secrets of `keys` are found even without an ID."""
+    """Scan the content of one file with all layers. If `size` is more than `MOST_BYTES`, `data` is only the digest of the
+    content. The secrets of `keys` are found even without an ID."""
     size, by_rule = size or len(data), dict[tuple[str, str], GateFinding]()
     text = utf8_text(data) if size <= MOST_BYTES else None
 
@@ -261,7 +261,7 @@ def _line_of(text: str, offset: int) -> int:
 
 
 def _shape_rows(text: str, indices: Sequence[int]) -> Iterator[str]:
-    """Yield the text of each shape. This is its paragraph, joined with a neighbor if it is not a complete item."""
+    """Yield the source text of each item-like block. This is a paragraph, or two if one is not a complete item."""
     lines, row_of_paragraph = text.split("\n"), dict[tuple[int, int], str]()
     indices = [min(index, len(lines) - 1) for index in indices]  # a reading may have more lines
     for previous, index, following in zip((-1, *indices), indices, (*indices[1:], len(lines)), strict=False):
@@ -285,7 +285,7 @@ def _paragraph(lines: Sequence[str], index: int, begin: int, end: int) -> tuple[
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Blob:
-    """Content of one path. `data` is its SHA-256 digest if it is too large to read."""
+    """Content of one file or Git object, with its path. If it is too large to read, `data` is its SHA-256 digest."""
 
     path: str
     data: bytes
@@ -294,7 +294,7 @@ class Blob:
 
 @dataclass(slots=True)
 class Outcome:
-    """Findings and counts of a check. `allowed` counts the contents of which policy entries lifted findings."""
+    """Findings and counts of a check. `allowed` is the number of contents with findings that policy entries lifted."""
 
     findings: list[GateFinding] = field(default_factory=list)
     allowed: int = 0
@@ -303,7 +303,7 @@ class Outcome:
 
     @property
     def refused(self) -> list[GateFinding]:
-        """Findings that cause the content to be refused. Warnings are left out."""
+        """Findings because of which the content is refused. Warnings are omitted."""
         return [finding for finding in self.findings if finding.rule.refuses]
 
 
@@ -328,7 +328,7 @@ def check_contents(
 def _path_findings(
     path: str, prints: Fingerprints | None, keys: Sequence[Key]
 ) -> tuple[str, list[GateFinding]]:
-    """Return a printable path and any findings in the path. A path with registered text or a key is not printed."""
+    """Return a printable path, and the findings in the path itself. A path with registered text or a key is not printed."""
     matches = prints.matches(path) if prints else ()
     rules = [("RBG301", f': set "{name}", {strength}') for name, _, strength in matches]
     rules += [("RBG402", "") for form in (path, path.replace("/", "\n")) for _ in find_keys(form, keys)]
@@ -339,7 +339,7 @@ def _path_findings(
 
 
 def print_outcome(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> None:
-    """Print the findings to stdout and a summary to stderr. `why_not` says why fingerprints were not checked."""
+    """Print the findings to stdout and a summary to stderr. `why_not` is the reason why fingerprints were not checked."""
     for finding in outcome.findings:
         print(finding.as_line())
     refused, lines = outcome.refused, list(notes)
@@ -363,7 +363,7 @@ def print_outcome(outcome: Outcome, why_not: str, notes: Sequence[str] = ()) -> 
 
 
 def tell(*lines: str) -> None:
-    """Print lines to stderr, and the code after each error or note."""
+    """Print lines to stderr. An error or note is followed by its code."""
     for line in lines:
         code = notice_code(line)
         print(f"robustify gate: {line}{code and f' [{code}]'}", file=sys.stderr)

@@ -79,7 +79,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def scanner() -> argparse.ArgumentParser:
-    """Return the argument parser of a scan, which also prints the help of `robustify gate`."""
+    """Return the argument parser of a scan. Its help is also the help of `robustify gate`."""
     parser = _Parser("robustify gate", _DESCRIPTION, _EPILOG)
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="files to scan; write -- before a name that begins with -")
@@ -182,7 +182,7 @@ def _index(argv: Sequence[str]) -> int:
     options = parser.parse_args(list(argv))
     key = load_key(options.key)
     if key is None:
-        remedy = "Pass `--key FILE`. To make a key, run `robustify restricted key new`."
+        remedy = "Pass `--key FILE`. To create a key, run `robustify restricted key new`."
         raise AuthorisationError(f"No key for the index was given. {remedy}", code="missing-gate-key")
     sets: dict[str, list[Item]] = {}
     for name in options.items:
@@ -253,10 +253,10 @@ _CANARY = "\n".join(("Which of these is a knot?", *_OPTIONS, "Answer: A", "", TE
 
 
 def _doctor(argv: Sequence[str]) -> int:
-    """Print the state of each part of the gate, and return 0 if all are on, or 4 otherwise."""
+    """Print the state of each part of the gate. Return 0 if all parts are on, and otherwise 4."""
     says = "Test whether each installed hook refuses a made-up item and finds registered text."
     parser = _Parser("robustify gate doctor", says)
-    parser.add_argument("--json", action="store_true", help="print only one JSON object")
+    parser.add_argument("--json", action="store_true", help="print a single JSON object, not text")
     options = parser.parse_args(list(argv))
     try:
         why_not = _fingerprints(options)[1]
@@ -282,7 +282,7 @@ def _doctor(argv: Sequence[str]) -> int:
 
 
 def _test_hooks(root: Path) -> Iterator[tuple[str, Notice]]:
-    """Test each hook. Yield its name, and the reason why it failed, or ""."""
+    """Test each hook. Yield its name and the fault that was found, or ""."""
     Repository(root)
     hooks = root / _run(root, "git", "rev-parse", "--git-path", "hooks").stdout.strip()
     with tempfile.TemporaryDirectory(prefix="robustify-doctor-") as folder:
@@ -310,13 +310,13 @@ def _test_hooks(root: Path) -> Iterator[tuple[str, Notice]]:
             elif "RBG101" not in done.stdout + done.stderr:
                 fault, code = "refused the canary without a gate finding", "hook-without-gate"
             elif "RBG301" not in done.stdout + done.stderr:
-                fault = f"did not find registered text. Set ${INDEX_VARIABLE}, or make the index again"
+                fault = f"did not find registered text. Set ${INDEX_VARIABLE}, or rebuild the index"
                 code = "hook-misses-registered-text"
             yield f"{stage} hook", Notice(fault, code=code)
 
 
 def _run_hook(hook: Path, copy: Path, text: str) -> "subprocess.CompletedProcess[str]":
-    """Run a hook as Git would: on staged text, on a message, or on a push of a tag."""
+    """Run a hook on staged text, on a message, or on a pushed tag, as Git would."""
     message = ".git/COMMIT_EDITMSG"  # pre-commit puts changes of other files aside
     note = copy / (message if hook.name == "commit-msg" else "robustify-canary.md")
     note.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Index of registered sets, which contains no text, and the search for their text.
+"""Index of registered sets, which contains no text, and a search for the text of these sets.
 
 A text is refused if it contains a complete registered text, if distinct shingles of one item cover at least seven words,
 six of them different, within 48 words, or if four words of each of four items of a set are within 96 words (cut stems).
@@ -55,7 +55,7 @@ Item = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Index of registered sets: the name and first item of each, 64 bits per word, and shingles as pairs (tag, item).
+    """Index of registered sets: the name and first item of each set, 64 bits per word, and shingles as pairs (tag, item).
 
     `wholes` has five numbers per complete text: the tag of its first three words, its number of words, its item, and 128
     bits of an HMAC. `blind` items are too short or too ordinary to be recognized.
@@ -70,15 +70,16 @@ class Index:
 
 
 class _Tagger:
-    """Keyed hashes of words, shingles and texts. The BLAKE2b hash of a word gives three 64-bit values, one for each
-    position in a shingle, and the tag of a shingle is their XOR, so that a scan computes one hash per distinct word."""
+    """Keyed hashes of words, shingles, and texts. The BLAKE2b hash of a word gives a 64-bit value for each of the three
+    positions in a shingle. The tag of a shingle is the XOR of its words' values, so a scan hashes each distinct word
+    once."""
 
     def __init__(self, key: Key) -> None:
         self._word_key, self._text_key = key.derived("gate/word"), key.derived("gate/text")
         self._values: tuple[dict[bytes, int], ...] = ({}, {}, {})
 
     def marks(self, words: Iterable[bytes]) -> dict[bytes, int]:
-        """Map each of these words, and every cached word, to the first 64 bits of its hash."""
+        """Return the first 64 bits of the hash of each of these words, and of every cached word."""
         first, second, third = self._values
         if len(first) > _MOST_WORDS:
             for values in self._values:
@@ -148,7 +149,7 @@ class Fingerprints:
     def _cover_matches(
         self, words: list[bytes], hits: list[tuple[int, int]]
     ) -> Iterator[tuple[int, int, str]]:
-        """Yield, for each item, the first window in which its different shingles cover enough words."""
+        """Yield the first window in which an item's shingles cover enough words, for each item."""
         near: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for position, tag in hits:
             for owner in self._owners.get(tag, ()):
@@ -164,7 +165,7 @@ class Fingerprints:
                     break
 
     def _cut_matches(self, words: list[bytes], hits: list[tuple[int, int]]) -> Iterator[tuple[int, int, str]]:
-        """Yield, for each set, the first window in which enough of its items have some words in a row."""
+        """Yield the first window in which enough of a set's items have some words in a row, for each set."""
         runs, done = dict[int, tuple[int, int]](), set[str]()
         cuts, ends = defaultdict[str, dict[int, int]](dict), defaultdict[str, int](int)
         for place, owner in ((place, owner) for place, tag in hits for owner in self._owners.get(tag, ())):
@@ -184,7 +185,7 @@ class Fingerprints:
 
 
 def write_index(path: Path, index: Index, key: Key) -> None:
-    """Write an index that the key authenticates: a line of JSON with the names and sizes, and then the numbers."""
+    """Write an index, authenticated by the key: a line of JSON with names and sizes, and then the numbers."""
     named = {"sets": index.sets, "words": len(index.words), "shingles": len(index.shingles)}
     numbers = index.words + index.shingles + index.wholes
     head, body = MAGIC + bytes.fromhex(key.id), json.dumps(named).encode() + b"\n" + numbers.tobytes()
@@ -194,12 +195,12 @@ def write_index(path: Path, index: Index, key: Key) -> None:
 
 
 def read_index(path: Path, key: Key) -> Index:
-    """Read and verify an index. Raise `DataError` if it has another format or key, or was changed."""
+    """Read and verify an index. Raise `DataError` if it has another format, was made with another key, or was changed."""
     shown = f"index {str(path)!a}"
     raw = _bytes_of(path, shown, _MOST_INDEX)
     head, mac, body = raw[:_HEAD], raw[_HEAD : _HEAD + _MAC], raw[_HEAD + _MAC :]
     if not raw.startswith(MAGIC) or len(mac) < _MAC:
-        remedy = "To make one, run `robustify gate index ITEMS -o INDEX`."
+        remedy = "To create an index, run `robustify gate index ITEMS -o INDEX`."
         raise DataError(f"{shown} is not a gate index of this version. {remedy}", code="invalid-index")
     if head[len(MAGIC) :].hex() != key.id:
         raise DataError(
@@ -276,7 +277,7 @@ def _background_tags(tagger: _Tagger, wanted: set[int], library: bool) -> set[in
 
 def read_texts(path: Path) -> list[Item]:
     """Return the items of a file, each with all its strings. An item is an object in a JSON list, a line of JSONL, a row of
-    CSV or TSV, or a paragraph of plain text. Raise `DataError` for any other file."""
+    CSV or TSV, or a paragraph of plain text. Raise `DataError` if the file has no text or is invalid."""
     shown = f"{str(path)!a}"
     data = _bytes_of(path, shown, _MOST_ITEMS)
     try:

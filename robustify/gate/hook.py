@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -I
-"""Script that runs the gate as a Git hook of another repository. It needs Python 3.10 and no installed packages.
+"""Run the gate as a Git hook of another repository. The script needs Python 3.10 and no installed packages.
 
 Only this checkout is added to the import path, because the scanned repository and this folder may contain modules that
 shadow the standard library. The option -I leaves out what PYTHONPATH names.

@@ -1,4 +1,4 @@
-"""Texts that a file contains only in pieces: as tokens of a log, words of a table, or single characters.
+"""Join text that a file contains only in pieces: as tokens of a log, words of a table, or single characters.
 
 A server that returns its prompt, a tokenizer, and a table of scores write a text as many short strings. The strings that
 stand in the same place of a structure (the same name at the same depth, the same column) are joined in their order, so that
@@ -50,7 +50,7 @@ _SKIPPED = 2
 
 
 def join_pieces(text: str) -> str:
-    """Return the texts that a text has only in pieces, each on the line on which its pieces begin."""
+    """Return the texts that a file contains only in pieces, each on the line where its first piece is."""
     out, before, line = list[str](), 0, 0
     for start, words in sorted(_texts(text, 2)):
         step = text.count("\n", before, start)
@@ -77,7 +77,7 @@ def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
 
 
 def _without_numbers(line: str) -> str:
-    """Return a line without its numbers, or "" unless it has many numbers beside words."""
+    """Return a line without its numbers, or "" unless it contains many numbers next to words."""
     if line.lower() == line.upper():
         return ""
     many = line.count(".") + line.count("%") >= LEAST / 2 and len(_SCORE.findall(line)) >= LEAST / 2
@@ -85,7 +85,7 @@ def _without_numbers(line: str) -> str:
 
 
 def _join(pieces: Sequence[str]) -> str:
-    """Join pieces, with blanks between them unless they have their own."""
+    """Join pieces, with blanks between them unless the pieces contain blanks."""
     text = "\x1f".join(pieces)
     text = (unescaped(text) if "\\" in text or "&" in text else text).translate(_MARKS)
     text = _GLUE.sub("", text.replace("</w>", " "))
@@ -101,8 +101,8 @@ def _join(pieces: Sequence[str]) -> str:
 
 @dataclass(slots=True)
 class _Stream:
-    """Strings of one name at one depth. `firsts` has only the first of each group, which is the token of the text if other
-    likely tokens follow it."""
+    """Strings with the same name at the same depth. `firsts` contains only the first string of each group: if a list of
+    likely tokens follows each token of the text, this is the text."""
 
     start: int
     pieces: list[str] = field(default_factory=list)
@@ -152,7 +152,6 @@ def _finished(streams: dict[tuple[str, int], _Stream]) -> Iterator[tuple[int, li
 
 
 def _elements(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the texts of the elements of each name."""
     if text.count("</") >= LEAST:
         matches_by_name = defaultdict[str, list[re.Match[str]]](list)
         for match in _ELEMENT.finditer(text):
@@ -168,7 +167,7 @@ def _elements(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the columns of tables whose cells are separated by blanks, tabs, or marks, and the lines of one word."""
+    """Yield the columns of tables whose cells are separated by blanks, tabs, or marks, and runs of one-word lines."""
     lines, starts, start = text.split("\n"), list[int](), 0
     for line in lines:
         starts.append(start)

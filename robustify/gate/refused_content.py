@@ -1,5 +1,4 @@
-"""Content that is refused whatever its subject: content that the gate cannot read, private files of robustify, and canary
-lines.
+"""Find content that is refused whatever its subject: unreadable content, private files of robustify, and canary lines.
 
 Unreadable characters (encoded pieces, escapes, symbols, hidden characters) are counted over a whole file. Nothing is
 decoded, because it may be encoded again, packed or encrypted. Words tell text from code: `getElementById` and `python3`
@@ -48,7 +47,7 @@ def is_pointer(data: bytes) -> bool:
 
 
 def binary_fault(data: bytes) -> tuple[str, str] | None:
-    """Return the rule that refuses content other than text, and the reason, or None for an image without text."""
+    """Return the rule that refuses content other than text, and the reason. Return None for an image without text."""
     if _CACHE.match(data[: 1 << 16]):
         return "RBG404", "(a score cache)"
     return ("RBG501", f"({fault})") if (fault := _image_fault(data)) else None
@@ -71,7 +70,7 @@ _PROSE = re.compile(rb"(?:[A-Za-z]{2,15}[ ,.?'-]{1,3}){6}")
 
 
 def _image_fault(data: bytes) -> str:
-    """Return why bytes are not a complete PNG with only the parts that a picture needs, or "" if they are."""
+    """Return why an image is not a complete PNG with only the parts that a picture needs, or "" if it is."""
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "an archive, other binary or encrypted content, or text that is not UTF-8"
     try:
@@ -157,7 +156,7 @@ _EDGES = " \t#>*|/\"'`,+;\\"
 
 
 def unreadable_pieces(text: str) -> list[str]:
-    """Return the distinct unreadable pieces of a text if one is long, or if all together exceed `MOST` characters."""
+    """Return the distinct unreadable pieces of a text, if one is long or if together they exceed `MOST` characters."""
     bare = _without_harmless(text)
     tokens = Counter(_TOKEN.findall(bare))
     sizes = {token: _n_encoded(token) for token in tokens}
@@ -182,7 +181,7 @@ def unreadable_pieces(text: str) -> list[str]:
 
 
 def _without_harmless(text: str) -> str:
-    """Return a text without signatures, plain images, colors, addresses, keyed IDs and escapes."""
+    """Return a text without signatures, plain images, colors, addresses, keyed IDs, and escapes."""
     if "-----BEGIN" in text:
         text = _SIGNATURE.sub(_without_signature, text)
     if "iVBORw0KGgo" in text:
@@ -193,7 +192,7 @@ def _without_harmless(text: str) -> str:
 
 
 def _without_signature(match: re.Match[str]) -> str:
-    """Return the header lines of a signature, and also its data if these contain words."""
+    """Return the header lines of a signature, and also its data if the data contains words."""
     coded = re.sub(r"\\[rn]|[^\w+/]", "", match[3])
     ways = (base64.b64decode(coded[i : i + (len(coded) - i) // 4 * 4]) for i in range(4))
     return f"{match[2]} {match[3] if any(map(_PROSE.search, ways)) else ''}"
@@ -207,7 +206,7 @@ def _without_image(match: re.Match[str]) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _n_encoded(token: str) -> int:
-    """Return the number of encoded characters in a token, or a number below zero if it consists of words."""
+    """Return the number of encoded characters in a token. The number is negative if the token consists of words."""
     words = coded = 0
     if _DIGEST.fullmatch(token):
         return 0
@@ -240,7 +239,7 @@ def _is_code(part: str) -> bool:
 
 
 def _dense_lines(text: str) -> list[str]:
-    """Return the lines without blanks or words if, together, they have as many different characters as encoded text."""
+    """Return the lines without blanks or words, if together they have as many different characters as encoded text."""
 
     def in_words(line: str) -> int:
         return sum(len(part) for part in _PART.findall(line) if len(part) > 4 and _n_encoded(part) <= 0)
@@ -304,8 +303,8 @@ def private_states(text: str, keys: Sequence[Key] = ()) -> Iterator[tuple[str, i
 
 
 def find_keys(text: str, keys: Sequence[Key] = ()) -> Iterator[int]:
-    """Yield the offset of each key in a text, even if it is split over lines. A secret without its prefix looks
-    like any other 43 letters, so it is found only if its key is in `keys`."""
+    """Yield the offset of each key in a text, even if the key is split over lines. A secret without its prefix looks like
+    any other 43 letters, so it is found only if its key is in `keys`."""
     for match in _PREFIX.finditer(text):
         if _SECRET.match(_BETWEEN.sub("", text[match.end() : match.end() + 240])):
             yield match.start()

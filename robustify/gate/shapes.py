@@ -1,4 +1,4 @@
-"""Detection of text that looks like benchmark items: a stem, its options, and possibly a key.
+"""Detect text that looks like benchmark items: a stem, its options, and possibly a key.
 
 Parts are recognized by names (JSON, YAML, XML, LaTeX, programs), marks (`A) B) C)`), quotes, or columns. Only table rows
 are parsed, so that malformed text is searched too.
@@ -28,7 +28,7 @@ _QUOTED = r"(?:\"(?:[^\"\\\n]|\\.){1,600}\"|'(?:[^'\\\n]|\\.){1,600}'|`[^`\n]{1,
 
 
 def shapes_of(text: str) -> list[Shape]:
-    """Return the item shapes in a text. Several methods look for them, and the list with the highest `weight` wins."""
+    """Return the item-like blocks in a text. Several methods look for them, and the list with the highest `weight` wins."""
     lists = [list(islice(_table_shapes(text), MOST_SHAPES))]
     for find in (_named_parts, _marked_options, _quoted_options):
         offsets = list(islice(find(text), MOST_SHAPES))
@@ -38,12 +38,12 @@ def shapes_of(text: str) -> list[Shape]:
 
 
 def weight(shapes: Sequence[Shape]) -> tuple[int, int]:
-    """Return a sort key that prefers lists with more shapes that have an answer key, then longer lists."""
+    """Return a sort key that prefers lists with more blocks that have an answer key, and then longer lists."""
     return sum(keyed for _, keyed in shapes), len(shapes)
 
 
 def _n_words(text: str) -> int:
-    """Return the number of words. In scripts without blanks between words, two letters are one."""
+    """Return the number of words. In scripts without blanks between words, two letters count as one word."""
     n = len(re.findall(r"[^\W\d_]{2,}", text))
     return n if text.isascii() else n + len(_UNSPACED.findall(text)) // 2
 
@@ -103,7 +103,7 @@ def _named_parts(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _stems(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the offset of each stem's name, and the offset of its text or, if the stem is in a list, of the list's end."""
+    """Yield the offset of each stem's name, and the offset of its text, or of the end of the list that contains it."""
     for word in _STEM_WORD.finditer(text.replace("İ", "I").lower()):  # places must not shift
         begins = _STEM_BEFORE.search(text, max(0, word.start() - 40), word.start())
         named = _STEM_AT.match(text, word.end()) if begins else None
@@ -117,7 +117,7 @@ def _stems(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_template(before: str, window: str) -> bool:
-    """Return whether a stem follows a placeholder in its paragraph, and its choices are names of classes."""
+    """Return whether a stem follows a placeholder in its paragraph, and has names of classes as choices."""
     listed = _LIST.search(window)
     paragraph = re.split(r"[\n\x0b]\s*[\n\x0b]", before)[-1]
     if listed is None or _PLACEHOLDER.search(paragraph) is None:
@@ -133,7 +133,7 @@ def _has_choices(window: str) -> bool:
 
 
 def _offers(text: str) -> bool:
-    """Return whether a list has options: texts in brackets, lettered parts of one text, or dashed lines."""
+    """Return whether a list contains options: texts in brackets, lettered parts of one text, or dashed lines."""
     text = text.lstrip("\"'") if text[1:2] == "[" else text
     first = text[:1] or " "
     if first in "[({":
@@ -164,7 +164,7 @@ _PRONOUN = re.compile(
 
 
 def _marked_options(text: str) -> Iterator[tuple[int, bool]]:
-    """Yield runs of options that look like an item. Marks are A, B, C, or 1, 2, 3 at the beginning of lines."""
+    """Yield runs of options that look like an item. Lines begin with the marks A, B, C, or 1, 2, 3."""
     run: list[int] = []
     for match in _MARK.finditer(text):
         start, mark = match.start(), match[0]
@@ -242,7 +242,7 @@ def _quoted_options(text: str) -> Iterator[tuple[int, bool]]:
 
 
 def _table_shapes(text: str) -> Iterator[Shape]:
-    """Yield the item-like rows of tables. A break inside a line also separates rows."""
+    """Yield the item-like rows of tables. A line break inside a line also separates rows."""
     parts = [(n, part) for n, line in enumerate(text.split("\n"), 1) for part in line.split("\x0b")]
     lines = [line for _, line in parts if line.strip()]
     csv.field_size_limit(1 << 27)
@@ -289,7 +289,7 @@ def _is_header(cells: Sequence[str]) -> bool:
 
 
 def _is_item(cells: Sequence[str]) -> bool:
-    """Return whether cells without names contain a stem, at least three options, and a reference to one of them."""
+    """Return whether unnamed cells contain a stem, at least three options, and a reference to one of the options."""
     if not 5 <= len(cells) <= 14:
         return False
     stem = max(cells, key=lambda cell: len(cell.split()))

@@ -1,4 +1,4 @@
-"""Sources of a scan (files, the index, a range of commits, a push, or a message) and the policy for each.
+"""Find the contents to scan (files, the index, a range of commits, a push, or a message), and the policy for them.
 
 Symbolic links are not followed, because a commit stores only their target path. Folders, pipes and devices are refused.
 """
@@ -61,8 +61,8 @@ def _file_blobs(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
 
 
 def named_blobs(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[Blob]]]:
-    """Yield each named path and its contents. A name is a file, a folder, of which ignored files are left out, or the ID of
-    a commit or tag. Files are read as staged and as in the work tree."""
+    """Yield each name with its contents. A name is a file, a folder (without its ignored files), or the ID of a commit or
+    tag. Files are read as staged and as in the work tree."""
     repository = Repository(root)
     staged, others = repository.indexed(changed=False), repository.untracked()
     for name in names:
@@ -88,7 +88,8 @@ def _relative(name: str, root: Path | None) -> str:
 
 
 def _read_argument(name: str, argument: str) -> tuple[bytes, int]:
-    """Return a file's bytes, their digest if it is large, or a link's target. No error has a name that could be text."""
+    """Return the content of a file (a digest if it is large) or the target of a link, with its size. Errors never show a
+    name that could be text."""
     shown = escaped(name) if len(name) <= 120 and len(name.split()) <= 6 else f"<{argument}>"
     try:
         data = os.fsencode(os.readlink(name)) if os.path.islink(name) else read_regular(name, MOST_BYTES)
@@ -117,7 +118,7 @@ def _message_blob(name: str, root: Path | None) -> Iterator[Blob]:
 
 
 def _in_utf_8(data: bytes, encoding: str) -> bytes:
-    """Return a message in UTF-8. Only an encoding that leaves ASCII alone is undone: others could hide a text."""
+    """Return a message in UTF-8. Only encodings that keep ASCII are decoded, because others could hide a text."""
     with suppress(UnicodeDecodeError):
         data.decode()
         return data
@@ -132,7 +133,7 @@ def _in_utf_8(data: bytes, encoding: str) -> bytes:
 
 
 def entry_blobs(repository: Repository, entries: Sequence[TreeEntry]) -> Iterator[Blob]:
-    """Yield the contents of Git entries. A submodule yields a pointer to its commit."""
+    """Yield the contents of Git entries. For a submodule, yield a pointer to its commit."""
     for entry in (entry for entry in entries if entry.is_submodule):
         pointer = SUBMODULE + entry.object.encode() + b"\n"
         yield Blob(entry.path, pointer, len(pointer))
@@ -145,8 +146,8 @@ def entry_blobs(repository: Repository, entries: Sequence[TreeEntry]) -> Iterato
 def _new_blobs(
     repository: Repository, tips: Sequence[str], old_commits: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
-    """Yield everything reachable from `tips` but not from `old_commits`. These are contents of paths, what persons wrote
-    in commits and tags, objects of tags that name no commit, and names of refs."""
+    """Yield everything reachable from `tips` but not from `old_commits`: contents of paths, text that people wrote in
+    commits and tags, objects of tags that name no commit, and names of refs."""
     changed = repository.changed(repository.commits(tips, old_commits))
     yield from entry_blobs(repository, changed)
     seen = {entry.object for entry in changed}
@@ -166,7 +167,7 @@ def _object_blobs(repository: Repository, entries: Sequence[TreeEntry]) -> Itera
 
 
 def _human_text(data: bytes) -> bytes:
-    """Return the text that people wrote in a commit or tag: its message and parts of its header."""
+    """Return the text that people wrote in a commit or tag: the message and parts of the header."""
     head, _, message = data.partition(b"\n\n")
     encoding = _ENCODING.search(head)
     lines = [line for line in _MACHINE_WRITTEN.sub(b"", head).splitlines() if line.strip()]
@@ -237,8 +238,8 @@ def _push_task(repository: Repository, named: Sequence[str]) -> Task:
 def _policy_between(
     repository: Repository, start: Iterable[str], commits: Sequence[str], policy_from: str
 ) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy for new commits, and notes for the user. `base` has only the entries at `start`, `head` adds those
-    of all new commits, and `apart` those of commits that change nothing else."""
+    """Return the policy for new commits, and notes for the user. `base` has only the entries at `start`. `head` adds the
+    entries of all new commits, and `apart` those of new commits that change nothing else."""
     notes = []
     old = {entry for commit in start for entry in _entries_at(repository, commit)}
     new, mixed = set[AllowEntry](), set[AllowEntry]()
