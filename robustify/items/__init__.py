@@ -1,1 +1,1 @@
-"""Items, the views in which they are asked, and the answers they get."""
+"""Items, the views in which models see them, and the models' answers."""

@@ -1,4 +1,4 @@
-"""Columns of the answer table: their types, the values that they may have, and their conversion to arrays."""
+"""Columns of the answer table: their types, their allowed values, and their conversion to arrays."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,7 +56,7 @@ def as_answer_table(path: Path, table: pa.Table) -> pa.Table:
 
 
 def _odd_values(table: pa.Table) -> Notice | None:
-    """Describe the first column with a value that no answer can have, or return None."""
+    """Describe the first column that contains a value which no answer can have, or return None."""
     k, pick = ints(pc.list_value_length(table["order"])), ints(table["pick"])
     correct = np.asarray(table["correct"].to_numpy(zero_copy_only=False), dtype=np.float64)
     order, position = padded(table["order"], np.int16, 1, fill=MOST), np.arange(max(1, k.max(initial=0)))
@@ -73,7 +73,7 @@ def _odd_values(table: pa.Table) -> Notice | None:
 
 
 def in_bytes(table: pa.Table) -> pa.Table:
-    """Return the table with one byte for each value of `BYTES`."""
+    """Return the table with the columns in `BYTES` stored as one byte per value."""
     return table.cast(pa.schema([f.with_type(pa.int8()) if f.name in BYTES else f for f in table.schema]))
 
 
@@ -93,7 +93,7 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 class StoredColumn:
     """Column of a file with `total` rows, read in blocks. The file is open only between its first and last block, and must
-    stay as it was on creation."""
+    not change after this object is created."""
 
     def __init__(self, path: Path, name: str, total: int) -> None:
         self._path, self._field, self._total = path, SCHEMA.field(name), total
@@ -102,7 +102,7 @@ class StoredColumn:
         self._first, self._block = -1, pa.chunked_array([], self._field.type)
 
     def rows(self, start: int, end: int) -> pa.ChunkedArray:
-        """Return the rows from `start` to `end`. This is fast for the rows after those of the last call."""
+        """Return the rows from `start` to `end`. This is fast if the rows follow those of the last call."""
         if not self._first <= start <= self._first + len(self._block):
             self._blocks = self._read(start)
         parts = list[pa.Array]()
@@ -117,7 +117,7 @@ class StoredColumn:
         return pa.chunked_array(parts, self._field.type)
 
     def _read(self, start: int) -> Iterator[tuple[int, pa.ChunkedArray]]:
-        """Yield the first row and the values of each block, from the row group of `start` on."""
+        """Yield the first row number and the values of each block, beginning with the row group that contains `start`."""
         with opened(self._path) as file:
             ends = np.cumsum([0, *(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))])
             if _version(self._path) != self._version:
@@ -130,7 +130,6 @@ class StoredColumn:
 
 
 def _version(path: Path) -> tuple[int, int]:
-    """Return what differs between a file and one that replaced it."""
     stat = path.stat()
     return stat.st_size, stat.st_mtime_ns
 

@@ -1,4 +1,4 @@
-"""Answer table, which is written when models are asked and read when their answers are judged. It has no item text.
+"""Answer table, which is written when models are asked and read when their answers are judged. It contains no item text.
 
 A row records one item, asked of one model in one order under one template. The first row of an item has the plain order:
 the first rotation for the screen, and the benchmark's order for the full view.
@@ -39,7 +39,7 @@ from robustify.items.answer_columns import (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Row of the answer table. Sequences have one entry per choice, in benchmark order.
+    """Row of the answer table. Sequences have one entry per choice, in the benchmark's order.
 
     `pick` is the lowest of the `tie` choices that share the best score, or None for an unreadable answer, with the reason
     `error`. `correct` is 1/tie if the key is among them, 0 if not, and None if unanswered. With `draws`, scores are logs of
@@ -79,7 +79,7 @@ class Asked(NamedTuple):
 
 
 class Details(TypedDict, total=False):
-    """Optional columns of a scored row, with the same names as in `Answer`."""
+    """Optional columns of a scored row, named as in `Answer`."""
 
     n_chars: Sequence[int]
     n_bytes: Sequence[int]
@@ -94,14 +94,14 @@ def answer(
     ranked_by: Sequence[float] | None = None,
     **details: Unpack[Details],
 ) -> Answer:
-    """Build a scored row. Pick, tie, and credit follow from `ranked_by`, or by default from the scores."""
+    """Build a scored row. Pick, tie, and credit are derived from `ranked_by`, or by default from the scores."""
     best = tied_best(scores if ranked_by is None else ranked_by)
     credit = 1 / len(best) if asking.key in best else 0.0
     return Answer(*asking, best[0], credit, tuple(map(float, scores)), tie=len(best), **details)
 
 
 def unanswered(asking: Asked, reason: str) -> Answer:
-    """Build a row for a missing or unreadable answer. Its item stays undecided, never counted as wrong or kept."""
+    """Build a row for a missing or unreadable answer. The item stays undecided, and is never counted as wrong or kept."""
     return Answer(*asking, None, None, (), tie=0, error=reason)
 
 
@@ -146,7 +146,7 @@ class Block:
         return padded(self.read("order"), np.int16, self.width, fill=-1)
 
     def __init__(self, answers: "Answers", rows: slice | Ints, item: Ints, width: int | None = None) -> None:
-        """Select rows of an answer table. The items of `rows` (r,) are `item` (r,). `width` is K if known."""
+        """Select `rows` of an answer table. `item` (r,) is the item index of each row, and `width` is K, if known."""
         self.item, self._answers, self.rows = item, answers, rows
         self.width = int(self.k.max(initial=0)) if width is None else width
 
@@ -154,7 +154,7 @@ class Block:
         return len(self.item)
 
     def read(self, name: str) -> pa.ChunkedArray:
-        """Return one column of the table by row, with nulls if the table lacks it."""
+        """Return the values of one column for these rows, or nulls if the table lacks the column."""
         if isinstance(self.rows, slice):
             start, end = self.rows.start, self.rows.start + len(self)
         else:
@@ -170,7 +170,7 @@ class Block:
         return self if mask.all() else self._select(np.flatnonzero(mask))
 
     def parts(self) -> Iterator["Block"]:
-        """Yield the rows in blocks that are small enough for many intermediate arrays."""
+        """Yield the rows in blocks so small that many intermediate arrays fit into memory."""
         for start in range(0, len(self), ROWS):
             yield self._select(slice(start, start + ROWS))
 
@@ -187,7 +187,7 @@ class Block:
         return part
 
     def first(self) -> "Block":
-        """Return the first row of each item, which shows the first order of its choices."""
+        """Return the first row of each item, in which its choices have the first order."""
         if (self.item[1:] > self.item[:-1]).all():
             return self
         keep = np.zeros(len(self), dtype=bool)
@@ -211,13 +211,13 @@ _Runs = dict[_Asking, Ints]
 
 
 class Answers:
-    """Answer table in memory, with the columns of `SCHEMA`. A large table from a file keeps its `STORED` columns there."""
+    """Answer table in memory, with the columns of `SCHEMA`. The `STORED` columns of a large table stay in its file."""
 
     def __init__(
         self, table: pa.Table, runs: _Runs | None = None, stored: Mapping[str, StoredColumn] | None = None
     ) -> None:
-        """Keep a table with the columns of `SCHEMA`, and add `rotation` and `k` if it lacks them. The table may lack view,
-        model, and template if it comes with its `runs`, and the columns that are `stored` in its file."""
+        """Build a table from the columns of `SCHEMA`, and add `rotation` and `k` if they are missing. If `runs` is given,
+        view, model, and template may be missing. Columns that are `stored` in the file of the table may also be missing."""
         self._table, self._stored = table, stored or {}
         self._runs = _runs(table) if runs is None else runs
         if K not in table.column_names:
@@ -235,7 +235,7 @@ class Answers:
 
     @classmethod
     def of(cls, rows: Iterable[Answer]) -> "Answers":
-        """Build a table of the rows, in the given order."""
+        """Build a table from rows, in the given order."""
         answers = list(rows)
         # Build typed columns, because pyarrow would infer the types of nested lists row by row.
         given = [f for f in OPTIONAL if any(getattr(row, f.name, None) is not None for row in answers)]
@@ -245,13 +245,13 @@ class Answers:
 
     @classmethod
     def concat(cls, tables: Iterable["Answers"]) -> "Answers":
-        """Concatenate tables in the given order. Columns that several of them share are not copied."""
+        """Concatenate tables in the given order, without copying columns that several tables share."""
         parts = [SCHEMA.empty_table(), *(t.table for t in tables)]
         return cls(pa.concat_tables(parts, promote_options="default"))
 
     @classmethod
     def read(cls, path: Path) -> "Answers":
-        """Read `answers.parquet`. Raise `DataError` if it is no Parquet file or its columns do not match `SCHEMA`."""
+        """Read `answers.parquet`. Raise `DataError` if it is not a Parquet file with the columns of `SCHEMA`."""
         parts, runs = list[pa.Table](), _Runs()
         with opened(path) as file:
             total = file.metadata.num_rows
@@ -292,7 +292,7 @@ class Answers:
         return pa.schema([*SCHEMA, *(f for f in OPTIONAL if f.name in self._table.column_names)])
 
     def _tables(self) -> Iterator[pa.Table]:
-        """Yield the table with all columns. A table from a file comes in parts."""
+        """Yield the table with all columns. A table from a file is yielded in parts."""
         if set(ASKING) <= set(self._table.column_names):
             yield self._table.select(self._schema.names)
             return
@@ -310,7 +310,7 @@ class Answers:
             yield pa.table([columns[name] for name in self._schema.names], schema=self._schema)
 
     def column(self, name: str, start: int = 0, end: int | None = None) -> pa.ChunkedArray | None:
-        """Return rows of a column of the table, or None if it is an optional column that the table lacks."""
+        """Return rows of a column, or None if the column is optional and the table lacks it."""
         end = len(self) if end is None else end
         if name in self._stored:
             return self._stored[name].rows(start, end)
@@ -318,7 +318,7 @@ class Answers:
 
     @cached_property
     def items(self) -> tuple[str, ...]:
-        """Item IDs in the order of their first row."""
+        """Item IDs, in the order of each item's first row."""
         return tuple(self._encoded.dictionary.to_pylist())
 
     @cached_property
@@ -332,11 +332,11 @@ class Answers:
         return np.asarray(self._encoded.indices)
 
     def askings(self) -> list[_Asking]:
-        """Return the distinct (view, model, template) triples in the order of their first row."""
+        """Return the distinct (view, model, template) triples, in the order of their first rows."""
         return list(self._runs)
 
     def block(self, view: str, model: str, template: str | None = None) -> Block:
-        """Return the rows of a model and view as arrays in table order, for all templates or the given one."""
+        """Return the rows of a model and view as arrays, in table order, for one template or for all templates."""
         own = [r for (v, m, t), r in self._runs.items() if (v, m) == (view, model) and template in (None, t)]
         runs = np.concatenate([np.zeros((0, 2), np.int64), *own])
         first, end = runs[np.argsort(runs[:, 0])].T
@@ -350,7 +350,7 @@ class Answers:
 
 
 def _runs(table: pa.Table, start: int = 0) -> _Runs:
-    """Return each stretch of successive rows with the same view, model, and template. Rows count from `start`."""
+    """Return each run of successive rows with the same view, model, and template. Rows are counted from `start`."""
     asking = np.zeros(len(table), dtype=np.int64)
     for name in ASKING:
         encoded = table[name].dictionary_encode().combine_chunks()
@@ -367,8 +367,9 @@ def _runs(table: pa.Table, start: int = 0) -> _Runs:
 
 
 def _rotations(block: Block) -> Ints:
-    """Return by how many places each row's choices are rotated from its item's order, or -1 if they are no rotation of it
-    (r,). All rows are of one asking. An item's order is the benchmark's if it was shown, otherwise the first one shown."""
+    """Return the number of places by which each row's choices are rotated from its item's order, or -1 for other orders
+    (r,). All rows belong to one asking. An item's order is the benchmark's order if shown, or else the first order
+    shown."""
     if (block.item[1:] > block.item[:-1]).all():
         return np.zeros(len(block), dtype=np.int64)
     position, k = np.arange(block.order.shape[1]), np.maximum(block.k, 1)[:, None]

@@ -1,4 +1,4 @@
-"""Multiple-choice items: they are validated on creation, and their text does not leave the process.
+"""Multiple-choice items, which are validated on creation, and whose text does not leave the process.
 
 The text is sealed (`redaction`). `asdict`, `vars`, pickle, and JSON of an item or its containers raise an error or give
 `<text redacted>`, and repr shows only the ID. Only the properties `stem` and `choices` open the text.
@@ -24,7 +24,7 @@ NO_ID = Notice("the ID is empty. Give each item a unique ID.", code="empty-id")
 
 @dataclass(frozen=True, slots=True, repr=False, init=False)
 class Item(HoldsText):
-    """Multiple-choice question: its choices in the benchmark's order, and the zero-based index `key` of the correct one.
+    """Multiple-choice question: its choices in the benchmark's order, and the index `key` (from 0) of the correct choice.
 
     `topic` is the benchmark's category, and `group` names a passage that several items share, or "". `question_at` is where
     the question begins in a stem that starts with a passage. Only `dataclasses.replace` sets `sealed`. Raise `ItemError` if
@@ -100,7 +100,7 @@ class Item(HoldsText):
         return self.with_choices(tuple(map(bare, self.choices)), self.key)
 
     def in_plain_characters(self) -> "Item":
-        """Return the item with plain characters in its choices, if these differ only by characters that nobody can see."""
+        """Return the item with plain characters in its choices, if the choices differ in hidden characters."""
         return (
             self.with_choices(tuple(map(plainly, self.choices)), self.key)
             if hidden_characters(self.choices)
@@ -112,14 +112,14 @@ class Item(HoldsText):
         return Item(self.id, None, choices, key, self.topic, self.group, sealed=self.sealed)
 
     def key_text_repeated(self) -> bool:
-        """Return whether another choice has the same text as the key, so that scoring by text cannot distinguish them."""
+        """Return whether another choice has the same text as the key, so that scores of text cannot distinguish them."""
         texts = [unspaced(c) for c in self.choices]
         return texts.count(texts[self.key]) > 1
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """Return the row of an item in a file of items, with its text. It has the id, stem, choices, key (from
-    0), topic, and if there are any, group and question_at, where the question begins after a passage."""
+    """Return the row of an item in a file of items, with its text: the id, stem, choices, key (from 0), topic, and, if
+    present, group and question_at (the offset of the question after a passage)."""
     row = {name: getattr(item, name) for name in ("id", "stem", "choices", "key", "topic")}
     more = {"group": item.group, "question_at": item.sealed.question_at}
     return row | {"choices": list(item.choices)} | {name: value for name, value in more.items() if value}
@@ -151,7 +151,7 @@ def choice_count_fault(n: int) -> Notice:
 
 def kept_for_last(work: "Callable[[Sequence[Item]], T]") -> "Callable[[Sequence[Item]], T]":
     """Cache the result of `work` for the two latest sets of items. Probe, ranking, and audit use the same items, and the
-    encoder reads a sample of them in between. All callers share the result, so arrays in it must be read-only."""
+    encoder reads a sample of these items in between. All callers share the result, so arrays in it must be read-only."""
     kept: list[tuple[tuple[Item, ...], T]] = []
 
     @wraps(work)

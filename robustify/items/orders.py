@@ -14,7 +14,7 @@ Order = tuple[int, ...]
 
 @functools.cache
 def own(k: int) -> Order:
-    """Return the benchmark's own order of k choices, which is the identity."""
+    """Return the benchmark's order of k choices, which is the identity."""
     return tuple(range(k))
 
 
@@ -40,7 +40,7 @@ def spread(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
 
 
 def spread_and_turned(item_id: str, k: int, n: int, seed: int = 0) -> tuple[Order, ...]:
-    """Return the orders from `spread`, then the missing rotations of the benchmark's order."""
+    """Return the orders from `spread`, followed by the missing rotations of the benchmark's order."""
     return tuple(dict.fromkeys((*spread(item_id, k, n, seed), *rotations(own(k)))))
 
 

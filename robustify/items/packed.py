@@ -13,7 +13,7 @@ Parts = tuple[Any, ...]
 
 
 class Packed(HoldsText, Sequence[T], Generic[T]):
-    """Sequence that stores its values as packed bytes, and rebuilds each with `build` when it is read. Slices are lists."""
+    """Sequence that stores its values as packed bytes. `build` rebuilds a value when it is read. Slices are lists."""
 
     __slots__ = ("_build", "_packed")
 
@@ -21,7 +21,7 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         self._build, self._packed = build, list[bytes | Parts]()
 
     def add(self, parts: Parts) -> None:
-        """Append the value that consists of these parts."""
+        """Append a value, given its parts."""
         try:
             self._packed.append(marshal.dumps(parts))
         except ValueError:
@@ -44,13 +44,13 @@ class Packed(HoldsText, Sequence[T], Generic[T]):
         return self._build(*_unpacked(self._packed[index]))
 
     def drained(self) -> Iterator[Parts]:
-        """Yield the parts of each value and release it, so that new values can take its place in memory."""
+        """Yield the parts of each value and release the value, so that new values can use its memory."""
         self._packed.reverse()
         while self._packed:
             yield _unpacked(self._packed.pop())
 
     def changed(self, change: Callable[[T], T], parts_of: Callable[[T], Parts]) -> "Packed[T]":
-        """Apply a function to every value, and return the new sequence. This one is cleared."""
+        """Apply a function to every value, and return the new sequence. The original sequence is cleared."""
         out = Packed(self._build)
         for parts in self.drained():
             out.add(parts_of(change(self._build(*parts))))
@@ -95,13 +95,13 @@ def _item(id: str, key: int, topic: str, group: str, *text: Any) -> Item:
 
 
 def packed_items() -> Packed[Item]:
-    """Return an empty packed sequence for items. Their parts are ID, key, topic, group, stem, choices, and
-    where the question begins, which must be those of a valid item."""
+    """Return an empty packed sequence for items. The parts of an item are ID, key, topic, group, stem, choices, and the
+    offset of the question, and must form a valid item."""
     return Packed(_item)
 
 
 def repeats(hashes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the index of each repeated hash, with the index of its first occurrence."""
+    """Yield the index of each repeated hash, with the index of the hash's first occurrence."""
     seen, again = set[int](), set[int]()
     for value in hashes:
         (again if value in seen else seen).add(value)

@@ -1,4 +1,4 @@
-"""Built-in and custom prompt templates, their rendering into chat messages, and the list of all prompts.
+"""Find built-in and custom prompt templates, render them into chat messages, and list all prompts.
 
 A released template is rejected if its bytes do not match the SHA-256 in its manifest. IDs of a user's templates begin with
 the folder's name, so that they cannot replace a built-in one. Data is never compiled.
@@ -36,8 +36,8 @@ LANGUAGES = {
 
 
 class PromptTemplate(Settings):
-    """One version of a prompt template. `reads` is "text" (an answer), "score", "verdict", or "labels". `sha256` covers all
-    files."""
+    """One version of a prompt template. `reads` is "text" (an answer), "score", "verdict", or "labels".
+    `sha256` covers all files."""
 
     id: str = Field(pattern=_ID)
     root: Path
@@ -57,13 +57,13 @@ class PromptTemplate(Settings):
         return self.id.partition("@")[0]
 
     def label_format(self, wanted: str | None) -> str:
-        """Return the format in which to ask for labels: `wanted`, or otherwise the template's default."""
+        """Return the format in which to ask for labels: `wanted`, or by default the template's own format."""
         if self.reads == "labels" and not self.formats:
             mend = "Add `formats: [json]`, or others, to its manifest."
             fault = f"Template {self.id} does not name a format for labels."
             raise UsageError(f"{fault} {mend}", code="template-without-format")
         if wanted not in (None, "adaptive", *self.formats):
-            expected = f"Expected one of {', '.join((*self.formats, 'adaptive'))}, or none for its default."
+            expected = f"Expected one of {', '.join((*self.formats, 'adaptive'))}, or no format_type for the default."
             fault = f"Template {self.id} does not support format_type {wanted}."
             raise UsageError(f"{fault} {expected}", code="unsupported-format")
         return wanted or ("json" if "json" in self.formats else next(iter(self.formats), "json"))
@@ -75,7 +75,7 @@ class PromptTemplate(Settings):
 
 
 def pack_text(root: Path, name: str) -> str:
-    """Return a file of a template pack. Raise `DataError` if it is missing or outside the pack."""
+    """Return the text of a file in a template pack. Raise `DataError` if the file is missing or outside the pack."""
     if name.startswith("/") or ".." in name.split("/"):
         fault = f"{name} is outside its template pack. Move the file into the pack."
         raise DataError(fault, code="file-outside-pack")
@@ -88,7 +88,7 @@ def pack_text(root: Path, name: str) -> str:
 
 @cache
 def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, ...]:
-    """Return the built-in templates and those in the given folders, sorted. Raise `DataError` if a folder is unreadable."""
+    """Return the templates of the package and of the given folders, sorted. Raise `DataError` if a folder is unreadable."""
     every = read_pack(Path(__file__).with_name("templates"), "")
     every += [template for folder in extra_dirs for template in read_pack(folder, f"{folder.name}:")]
     version = re.compile(r"\d+")
@@ -96,12 +96,12 @@ def every_template(extra_dirs: tuple[Path, ...] = ()) -> tuple[PromptTemplate, .
 
 
 def template_named(template_id: str, extra_dirs: tuple[Path, ...] = ()) -> PromptTemplate:
-    """Return the template with this ID, or the newest with this name. Raise `UsageError` if it is unknown, and `DataError`
-    if its files differ from the released ones."""
+    """Return the template with this ID, or the newest template with this name. Raise `UsageError` if it is unknown, and
+    `DataError` if its files differ from the released files."""
     every = every_template(extra_dirs)
     matching = [t for t in every if template_id in (t.id, t.name)]
     if not matching:
-        expected = f"Expected one of {', '.join(sorted({t.name for t in every}))}, or with @VERSION."
+        expected = f"Expected one of {', '.join(sorted({t.name for t in every}))}, optionally with @VERSION."
         raise UsageError(f"Unknown template {template_id!r}. {expected}", code="unknown-template")
     newest = matching[-1]
     texts = "\0".join(pack_text(newest.root, name) for name in newest.files)
@@ -128,7 +128,7 @@ def read_pack(root: Path, prefix: str) -> list[PromptTemplate]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Message(HoldsText):
-    """One message of a conversation. `role` is system, user or assistant."""
+    """One message of a conversation. `role` is system, user, or assistant."""
 
     role: str
     content: str
@@ -141,7 +141,7 @@ def prompt_sha256(messages: Sequence[Message]) -> str:
 
 
 def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[Message]:
-    """Render a template into an optional system message, and a user message. Other variables than its own are ignored.
+    """Render a template into a user message and an optional system message. Unused variables are ignored.
 
     `language` selects the wording. `nonce` is any text, such as seed and item ID, from which the codes of quotation markers
     are derived. Raise `UsageError` if a variable is missing, or the language is unknown.
@@ -149,7 +149,7 @@ def rendered(template: PromptTemplate, variables: Mapping[str, object]) -> list[
     values: dict[str, Any] = {name: variables.get(name) for name in (*template.variables, *template.optional)}
     if missing := [name for name in template.variables if values[name] is None]:
         expected = ", ".join(template.variables)
-        fault = f"Template {template.id} lacks {', '.join(missing)}. Expected {expected}."
+        fault = f"Template {template.id} needs values for {', '.join(missing)}. Expected {expected}."
         raise UsageError(fault, code="missing-variable")
     language, nonce = str(values.get("language") or "en"), str(values.get("nonce") or "")
     values |= {
@@ -183,7 +183,7 @@ def _note(template: PromptTemplate, language: str) -> str:
 
 
 def _fenced(nonce: str, name: str, text: str) -> str:
-    """Return a text between markers with a code that does not occur in the text."""
+    """Return a text between markers that contain a code. The code does not occur in the text."""
     keys = (f"{nonce}\0{name}\0{i}".encode("utf-8", "replace") for i in count())
     codes = (hashlib.sha256(key).hexdigest()[:12] for key in keys)
     code = next(c for c in codes if c not in text)
@@ -216,7 +216,7 @@ _INFERRING = "infer_question/choices-v1"
 
 
 def listed_prompts(extra_dirs: tuple[Path, ...] = ()) -> list[dict[str, str]]:
-    """List every prompt with its ID, the kind of reply that it asks for, and its SHA-256."""
+    """Return the ID, kind of reply, and SHA-256 of every prompt."""
     view_templates = [template(view, name) for view in VIEWS for name in names(view)]
     view_rows = [
         (f"{v.view}/{v.name}", "letter" if v.by_letter else "option", v.digest) for v in view_templates
@@ -228,7 +228,7 @@ def listed_prompts(extra_dirs: tuple[Path, ...] = ()) -> list[dict[str, str]]:
 
 
 def prompt_files(prompt_id: str, extra_dirs: tuple[Path, ...] = ()) -> dict[str, str]:
-    """Return the files of a prompt by name."""
+    """Return the contents of a prompt's files, keyed by file name."""
     if _is_view(prompt_id):
         return {f"{prompt_id}.yaml": _file_of(prompt_id).rstrip()}
     chosen = template_named(prompt_id, extra_dirs)
@@ -238,8 +238,8 @@ def prompt_files(prompt_id: str, extra_dirs: tuple[Path, ...] = ()) -> dict[str,
 def prompt_for(
     prompt_id: str, item: Item = INVENTED, format_type: str | None = None, extra_dirs: tuple[Path, ...] = ()
 ) -> dict[str, str]:
-    """Render a prompt for one item, with the options in the item's own order. Return its parts by name. The key
-    stands for a reply. Raise `UsageError` if the prompt is unknown or does not fit the item."""
+    """Render a prompt for one item, with the options in the item's own order. Return the parts of the prompt, keyed by
+    name. The item's key stands for a reply. Raise `UsageError` if the prompt is unknown or does not fit the item."""
     if prompt_id == _INFERRING:
         return {"context": inferring_prompt(item)}
     if not _is_view(prompt_id):

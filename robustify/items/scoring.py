@@ -1,4 +1,4 @@
-"""Comparison of choices: score norms, ties, and credit that is shared among tied choices.
+"""Compare choices: normalize scores, find ties, and share the credit among tied choices.
 
 Scores are log-probabilities of continuations only. The probability of a stem is never used.
 """
@@ -39,12 +39,12 @@ def normalised(block: "Block", norm: Norm, unconditional: "Block | None" = None)
 
 
 def as_compared(block: "Block", view: str) -> "Block":
-    """Return the block with the scores that determine its picks: per character in text views, otherwise unchanged."""
+    """Return the block with the scores that determine its picks: per character in text views, and otherwise unchanged."""
     return block.scored(normalised(block, "chars")) if view in BY_TEXT else block
 
 
 def per_character(scores: Sequence[float], n_chars: Sequence[int]) -> list[float]:
-    """Divide scores in nats by the lengths of the choices in code points, as lm-eval's acc_norm does (k,)."""
+    """Divide scores in nats by the lengths of the choices in code points (k,), as lm-eval's acc_norm does."""
     return [score / n for score, n in zip(scores, n_chars, strict=True)]
 
 
@@ -63,7 +63,7 @@ def _pmi(block: "Block", unconditional: "Block | None") -> Floats:
 
 
 def best(scores: Floats, k: Ints) -> Bools:
-    """Return which choices have the best score of their row, within a relative 1e-6 (r, K). `k` (r,) counts choices.
+    """Return a mask of each row's best choices, within a relative 1e-6 (r, K). `k` (r,) is the number of choices.
 
     A row is unanswered, with no best choice, if a score is missing or the best score is not finite."""
     is_choice = np.arange(scores.shape[1]) < k[:, None]
@@ -76,8 +76,8 @@ def best(scores: Floats, k: Ints) -> Bools:
 
 
 def credit(best: Bools, key: Ints) -> Floats:
-    """Return the tie-fair credit: 1/t if the key is one of t tied best choices, otherwise 0 (n, ...). It is NaN without a
-    best choice. `best` is (n, ..., K) and `key` is (n,)."""
+    """Return the credit for the key (n, ...): 1/t if it is one of t tied best choices, 0 if it is not, and NaN if there is
+    no best choice. `best` is (n, ..., K) and `key` is (n,)."""
     tie = best.sum(axis=-1)
     if not best.shape[-1]:
         return np.full(tie.shape, np.nan)
@@ -87,8 +87,8 @@ def credit(best: Bools, key: Ints) -> Floats:
 
 
 def picks(scores: Floats, key: Ints, k: Ints) -> tuple[Floats, Ints, Ints]:
-    """Return the credit, pick, and tie count of each row. `scores` is (r, K), `key` and `k` are (r,). An unanswered row has
-    credit NaN, pick -1, and tie 0."""
+    """Return the credit, pick, and number of ties of each row. `scores` is (r, K), and `key` and `k` are (r,). An
+    unanswered row has credit NaN, pick -1, and tie 0."""
     top = best(scores, k)
     tie = top.sum(axis=1)
     pick = np.where(tie > 0, top.argmax(axis=1), -1) if scores.shape[1] else np.full(len(key), -1)

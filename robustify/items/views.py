@@ -48,8 +48,8 @@ BY_CHAT = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Request(HoldsText):
-    """Query for the likelihood of a `continuation` after a `context`. The continuation includes its leading space. An
-    engine moves trailing blanks of the context to the continuation, as lm-eval does (`_encode_pair`)."""
+    """Query for the likelihood of a `continuation` after a `context`. The continuation includes its leading space. Engines
+    move trailing blanks of the context to the continuation, as lm-eval does (`_encode_pair`)."""
 
     context: str
     continuation: str
@@ -74,8 +74,8 @@ class Template:
     source: str = field(repr=False)
 
     def requests(self, item: Item, order: Order, shots: Sequence[Item] = ()) -> tuple[Request, ...]:
-        """Return one request per choice, in the displayed order. Few-shot items come first, each in its original order
-        with the correct answer, and separated by an empty line."""
+        """Return one request per choice, in the displayed order. Few-shot items come first, each in its original order with
+        the correct answer. Items are separated by an empty line."""
         shown = item.permuted(order)
         answered = (
             self._context(shot) + self._continuations(shot)[shot.key] for shot in shots if self.can_ask(shot)
@@ -85,7 +85,7 @@ class Template:
         return tuple(Request(context, c) for c in self._continuations(shown))
 
     def can_ask(self, item: Item) -> bool:
-        """Return whether the template can ask the item. If it hides the passage, the item must have one."""
+        """Return whether the template fits the item. If the template hides the passage, the item must have one."""
         return not self.hides_passage or item.question is not None
 
     def _context(self, item: Item) -> str:
@@ -106,7 +106,7 @@ def inferring_prompt(item: Item) -> str:
 
 
 def _compiled(source: str) -> "jinja2.Template":
-    """Build a template. Jinja is imported here, because commands that only name views must start fast."""
+    """Compile a template. Jinja is imported here, because commands that only name views must start fast."""
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -135,7 +135,7 @@ def template(view: View, name: str | None = None) -> Template:
 
 
 def prompt_sources(digests: Mapping[str, str]) -> dict[str, str]:
-    """Return, by `view/name`, the wording of each prompt whose SHA-256 is that of a template of this version."""
+    """Return the wording of each prompt whose recorded SHA-256 matches a template of this version, keyed by `view/name`."""
     every = {f"{view}/{name}": template(view, name) for view in VIEWS for name in names(view)}
     return {
         name: every[name].source
@@ -160,7 +160,7 @@ DEFAULT_VIEWS: tuple[View, ...] = ("choices_only", "choices_only_text", "full", 
 
 
 class Asking(Settings):
-    """Settings for how items are asked: views, templates, and orders of the choices.
+    """Settings for asking about items: views, templates, and orders of the choices.
 
     `mode` decides whether the full question is answered by `letter` (view `full`) or scored by the `text` of each option
     (`full_text`). `rotations` is `all` for all cyclic orders of the screen, or `one` as in Deep Ignorance D.4. `orders`
