@@ -1,4 +1,4 @@
-"""Asking of a model: requests are planned for each item and view, scored, and recorded as one answer row each.
+"""Ask a model: plan requests for each item and view, score the requests, and record one answer row for each plan.
 
 All requests to a model are planned first and scored in one call, so that the engine can sort them.
 """
@@ -44,7 +44,7 @@ def plan(items: Sequence[Item], asking: Asking) -> list[Planned]:
 
 def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_progress) -> Iterator[Answer]:
     """Yield one answer row per planned question, in the order of the plan. Raise `UnaskableError` with items and views if
-    prompts do not fit into the model, and `ModelError` if it returned values that are not log-probabilities."""
+    prompts do not fit into the model, and `ModelError` if the model returns values that are not log-probabilities."""
     requests = [request for question in planned for request in question.requests]
     try:
         # Engines run third-party code, which could print item text.
@@ -57,7 +57,7 @@ def ask(planned: Sequence[Planned], scorer: Scorer, progress: Progress = no_prog
 
 
 def _unaskable_error(planned: Sequence[Planned], error: RequestError, model: str) -> UnaskableError:
-    """Return an error that names the first fault of each item under each template. Its `counted` line has no IDs or
+    """Return an error that names the first fault of each item under each template. Its line `counted` has no IDs or
     lengths, because a length can identify an item of a restricted set."""
     owners = [question for question in planned for _ in question.requests]
     first_faults: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Estimates of the requests, tokens, cost, and time of each model of a run, before anything is asked.
+"""Estimate the requests, tokens, cost, and time of each model of a run, before anything is asked.
 
 Requests are planned for a sample of the items, and tokens estimated from characters. A local model is timed for a few
 seconds, whose scores the cache keeps. Speeds are remembered in the cache folder, as numbers without any text.
@@ -48,8 +48,8 @@ def forecast(
     *,
     restricted: bool = False,
 ) -> Forecast:
-    """Return the estimated requests, tokens, and cost of asking these models about these items.
-    For a restricted set, no number of tokens is given, because it depends on the texts."""
+    """Return the estimated requests, tokens, and cost of asking these models about these items. For a restricted set, no
+    number of tokens is given, because it depends on the text."""
     sample = items[:: max(1, math.ceil(len(items) / SAMPLE))]
     factor = len(items) / max(1, len(sample))
     order_items = asking.order_items if asking.order_items is None else round(asking.order_items / factor)
@@ -81,7 +81,7 @@ def forecast(
 
 
 def megabytes(reference: str, cache: Path) -> int:
-    """Return the size in MB of a model's download, or 0 if it needs none from the registry."""
+    """Return the size in MB of a model's download, or 0 if nothing must be downloaded from the registry."""
     model = KNOWN.get(reference)
     return 0 if model is None or (models_folder(cache) / model.name / RECORD).is_file() else model.megabytes
 
@@ -93,18 +93,17 @@ def _distinct(texts: Sequence[str]) -> int:
 
 
 def _common_prefix(a: str, b: str) -> int:
-    """Return the length of the common prefix of two texts."""
     ends = range(1, min(len(a), len(b)) + 1)
     return bisect_left(ends, True, key=lambda end: a[:end] != b[:end])
 
 
 class _EnoughError(Exception):
-    """Signal that ends a measurement from within its progress callback."""
+    """Raised in a progress callback to end a measurement."""
 
 
 class Stopwatch:
     """Progress callback that measures the seconds per request. The first call counts the requests that the cache answers.
-    With `limit`, it ends the work by an exception after that many seconds."""
+    With `limit`, it ends the work with an exception after that many seconds."""
 
     def __init__(self, shown: Progress | None = None, limit: float | None = None) -> None:
         self._shown, self._limit = shown, limit
@@ -129,7 +128,7 @@ class Stopwatch:
 
     @property
     def pace(self) -> float | None:
-        """Seconds per request, or None if too few were scored."""
+        """Seconds per request, or None if too few requests were scored."""
         return self.seconds / self.done if self.done >= _FEWEST else None
 
 
@@ -166,7 +165,7 @@ def _run_until(scorer: Scorer, planned: Sequence[Planned], seconds: float) -> St
 
 
 def _pace_key(model: ModelSettings) -> str:
-    """Return a digest that identifies the model, so that the host name of a server is never written to a file."""
+    """Return a digest that identifies the model, so that a server's host name is never written to a file."""
     return hashlib.sha256(f"{model.name}\0{model.identity}".encode()).hexdigest()[:16]
 
 

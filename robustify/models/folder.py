@@ -1,4 +1,4 @@
-"""Model folders: location, the record of a model's files, and checks before loading.
+"""Model folders: their location, the record of a model's files, and checks before loading.
 
 Folders with pickled weights, custom model code, or files that differ from the record are refused. No model is loaded.
 """
@@ -39,7 +39,7 @@ def models_folder(cache: Path) -> Path:
 
 
 def read_record(folder: Path) -> ModelRecord | None:
-    """Return the record of a folder, or None if it has none. Raise `ModelError` if the record is damaged."""
+    """Return the record of a folder, or None if the folder has no record. Raise `ModelError` if the record is damaged."""
     path = folder / RECORD
     if not path.is_file():
         return None
@@ -73,8 +73,8 @@ def model_info(name: str, cache: Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path) -> None:
-    """Check that a model folder is safe to load and matches its record.
-    Raise `ModelError` if files are missing, weights are pickled, custom code is requested, or a digest does not match."""
+    """Check that a model folder is safe to load and matches its record. Raise `ModelError` if files are missing, weights
+    are pickled, custom code is requested, or a digest does not match."""
     endings = {path.suffix for path in folder.iterdir()}
     if ".safetensors" not in endings:
         if not endings.isdisjoint(_PICKLES):
@@ -126,7 +126,7 @@ def encoder(cache: Path) -> Path | None:
 
 
 def has_encoder(cache: Path) -> bool:
-    """Return whether the sentence encoder was downloaded and torch is installed. Raises as `encoder`."""
+    """Return whether the sentence encoder was downloaded and torch is installed. Raise the errors of `encoder`."""
     return encoder(cache) is not None and importlib.util.find_spec("torch") is not None
 
 

@@ -15,7 +15,7 @@ MANY = 5_000
 
 
 class Remaining(NamedTuple):
-    """Numbers of planned and unanswered requests of a model. The latter take `seconds`, or None if unknown."""
+    """Numbers of planned and unanswered requests of a model. Unanswered requests take `seconds`, or None if unknown."""
 
     requests: int
     n_unanswered: int
@@ -25,8 +25,8 @@ class Remaining(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Need:
     """Estimated requests, tokens, and cost of one model. Tokens of a restricted set and a cost without prices are None.
-    `megabytes` is the size of its download, or 0 if it is here. At most `probes` requests test its servers. `left` requests
-    are not in the cache and take `seconds`, or None if unknown."""
+    `megabytes` is the size of the model's download, or 0 if the model is here. At most `probes` requests test its servers.
+    `left` requests are not in the cache and take `seconds`, or None if unknown."""
 
     model: str
     requests: int
@@ -80,7 +80,7 @@ def with_words(
 
 
 def with_remaining(base: Forecast, remaining: Mapping[str, Remaining]) -> Forecast:
-    """Return a copy of the forecast with each model's remaining requests, a mapping by model name."""
+    """Return a copy of the forecast with each model's remaining requests. `remaining` is keyed by model name."""
     needs = list(base.needs)
     for i, need in enumerate(needs):
         if (counts := remaining.get(need.model)) is not None:

@@ -1,4 +1,4 @@
-"""Settings of a config's models (one class per engine) with their defaults, and rules for which servers may be contacted.
+"""Settings of a config's models (one class per engine) with their defaults, and rules for servers that may be contacted.
 
 A config may come from a stranger, for example in a pull request.
 """
@@ -69,7 +69,7 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class ModelSettings(Settings):
-    """Settings of a model in a config, with the facts that forecasts and rules of restricted sets need. They import no
+    """Settings of a model in a config, with the facts that forecasts and rules for restricted sets need. They import no
     engine, and neither does a new subclass, which is named in `ENGINES`."""
 
     name: str = Field(pattern=NAME_PATTERN)
@@ -86,17 +86,17 @@ class ModelSettings(Settings):
 
     @property
     def identity(self) -> str:
-        """Identifier that two models share only if their scores are equal. Models with the same one would vote twice."""
+        """Identifier that two models share only if their scores are equal. Two such models would vote twice."""
         return self.reference
 
     @property
     def probes(self) -> int:
-        """Largest usual number of requests that test the model's servers in one session."""
+        """Usual maximum number of requests that test the model's servers in one session."""
         return 0
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Addresses to which prompts of this model are sent. There are none if prompts stay on this machine. They have a
+        """Addresses to which prompts of this model are sent, or none if prompts stay on this machine. Addresses have a
         scheme, unless the engine itself checks its traffic."""
         return ()
 
@@ -191,12 +191,12 @@ class OpenAIModel(ModelSettings):
 
     @property
     def reference(self) -> str:
-        """Identifier of the model within a config. Only the servers can show whether two names are the same model."""
+        """Identifier of the model within a config. Only the servers can show whether two names mean the same model."""
         return f"openai|{self.served}|{self.name}"
 
     @property
     def probes(self) -> int:
-        """Largest usual number of requests that test the servers in one session."""
+        """Usual maximum number of requests that test the servers in one session."""
         return PROBES * len(self.servers)
 
     @property
@@ -219,7 +219,7 @@ class OpenAIModel(ModelSettings):
     @model_validator(mode="before")
     @classmethod
     def _use_first_url(cls, fields: object) -> object:
-        """Set `base_url` to the first of `base_urls`. A config has one of the two, and a stored config has both."""
+        """Set `base_url` to the first of `base_urls`. A config has one of the two keys, and a stored config has both."""
         match fields:
             case {"base_urls": [first, *others], **other_fields}:
                 if other_fields.get("base_url", first) != first:
@@ -231,7 +231,7 @@ class OpenAIModel(ModelSettings):
 
     def api_key(self) -> str:
         """Return the API key for the server, or "none" if no variable is named. Raise `AuthorisationError` if the variable
-        must not be sent to this server, and `UsageError` if it is not set, or holds no key."""
+        must not be sent to this server, and `UsageError` if the variable is not set or contains no key."""
         variable, remote = self.api_key_env, host_of(self.base_url)
         if variable is None:
             return "none"
@@ -274,7 +274,7 @@ def served_at(text: str) -> tuple[str, str] | None:
 
 
 def host_of(url: str) -> str | None:
-    """Return the host of a URL, or None if it is this machine. Servers also print this machine as 0.0.0.0."""
+    """Return the host of a URL, or None if the host is this machine. Servers also print this machine as 0.0.0.0."""
     host = (urlsplit(url).hostname or "").casefold().rstrip(".")
     if host in ("localhost", "ip6-localhost"):
         return None

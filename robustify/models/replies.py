@@ -24,20 +24,20 @@ BATCH = 8
 
 
 def reply_key(*parts: Any) -> bytes:
-    """Hash everything that a reply depends on."""
+    """Return a hash of everything on which a reply depends."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("utf-8", "surrogatepass")).digest()
 
 
 class Replies(Database):
-    """Cache of replies, with digests of their prompts as keys. It is in memory if no folder can be written. Raise the
-    errors of `Database`."""
+    """Cache of replies, with digests of their prompts as keys. The cache is in memory if no folder can be written. Raise
+    the errors of `Database`."""
 
     def __init__(self, folder: Path | None) -> None:
         is_writable = folder is not None and (not folder.is_dir() or os.access(folder, os.W_OK))
         super().__init__(folder / FILE if folder is not None and is_writable else None, _TABLE)
 
     def get(self, key: bytes) -> dict[str, Any] | None:
-        """Return the cached reply as an object with `text`, or None if it is unknown or unreadable."""
+        """Return the cached reply as an object with `text`, or None if the reply is unknown or unreadable."""
         query = ("SELECT said FROM reply WHERE key = ?", (key,))
         row = self.run(lambda db: db.execute(*query).fetchone())
         with suppress(ValueError, TypeError):
@@ -54,7 +54,7 @@ class Replies(Database):
 @dataclass(frozen=True, slots=True)
 class Purpose:
     """Purpose of generated replies, which are reused only for the same `kind`. `origin` identifies a model that only
-    writes, so that its fingerprint, which probes how a server scores, is not taken."""
+    writes, so that its fingerprint, for which a server must be probed, is not needed."""
 
     kind: str
     max_tokens: int
@@ -64,7 +64,7 @@ class Purpose:
 def replies_to(
     prompts: Sequence[str], writer: Writer, cache: Replies, purpose: Purpose, progress: Progress
 ) -> list[dict[str, Any]]:
-    """Return a reply to each prompt, from the cache if the cache has one."""
+    """Return a reply to each prompt, from the cache if possible."""
     identity: object = purpose.origin or getattr(writer, "fingerprint", dict)()
     max_tokens = purpose.max_tokens
     keys = [reply_key(purpose.kind, writer.name, identity, prompt, max_tokens) for prompt in prompts]

@@ -1,4 +1,4 @@
-"""Inference engines and the functions that check and open the models of a config."""
+"""Inference engines, and the functions that check and open the models of a config."""
 
 import os
 import sys
@@ -46,7 +46,7 @@ class Engine(Generic[M]):
 
 
 def model_of(value: object) -> ModelSettings:
-    """Parse a model's entry in a config into the settings of its engine. Raise `ValidationError` if they are invalid."""
+    """Parse a model's entry in a config into the settings of its engine. Raise `ValidationError` if it is invalid."""
     engine = value.get("engine") if isinstance(value, Mapping) else "hf"
     if engine not in ENGINES:
         unknown = PydanticCustomError("unknown_engine", f"unknown engine; expected {', '.join(ENGINES)}")
@@ -58,16 +58,16 @@ def model_of(value: object) -> ModelSettings:
 
 
 def check_model(model: ModelSettings, cache: Path, templates: Sequence[Template] = ()) -> dict[str, str]:
-    """Check that a model can be opened and supports the templates. Return what identifies it, such as digests of its files.
-    Raise `UsageError` if its name or a view is not supported, `AuthorisationError` if its server or API key is forbidden,
-    and `ModelError` if files, a package, or the server cannot be used."""
+    """Check that a model can be opened and supports the templates. Return properties that identify the model, such as
+    digests of its files. Raise `UsageError` if its name or a view is not supported, `AuthorisationError` if its server or
+    API key is forbidden, and `ModelError` if files, a package, or the server cannot be used."""
     return ENGINES[model.engine].check(model, cache, templates)
 
 
 @contextmanager
 def open_scorer(model: ModelSettings, cache: Path, seal: bytes | None = None) -> Iterator[Scorer]:
-    """Open the engine of a model and yield its scorer. Scores are cached, under `seal` if it is given, the key of a
-    restricted set. Raise `ModelError` if files or the package of the engine cannot be used."""
+    """Open the engine of a model, and yield its scorer. Scores are cached, for a restricted set under the key `seal`. Raise
+    `ModelError` if files or the package of the engine cannot be used."""
     from robustify.models.engines.cache import Cache
 
     engine = ENGINES[model.engine]

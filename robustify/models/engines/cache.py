@@ -51,9 +51,9 @@ _FULL = re.compile("full|No space")
 
 
 class Database(Closing):
-    """SQLite file that any number of runs can share, or a database in memory. A damaged file is renamed and replaced by an
-    empty one. A `private` file has mode 0600, and deleted rows are overwritten. Raise `ResourceError` if the file cannot
-    be used, or is not one of this version."""
+    """SQLite file that any number of runs can share, or a database in memory. A damaged file is renamed, and replaced with
+    an empty file. A `private` file has mode 0600, and deleted rows are overwritten. Raise `ResourceError` if the file
+    cannot be used, or has another version."""
 
     def __init__(self, file: Path | None, tables: str, *, private: bool = False) -> None:
         self.file = file or Path(":memory:")
@@ -83,7 +83,7 @@ class Database(Closing):
             advice = "Choose another folder with --cache-dir"
             advice += f", or {MORE_SPACE}" * bool(_FULL.search(str(error)))
             raise ResourceError(
-                f"{self.file}: cannot open, read, or write the cache ({cause}). {advice}. What was stored is kept.",
+                f"{self.file}: cannot open, read, or write the cache ({cause}). {advice}. Stored scores are not lost.",
                 code="unusable-cache",
             ) from None
 
@@ -148,8 +148,8 @@ class Database(Closing):
 
 
 class Cache(Database):
-    """Cache of model scores. With `seal`, a subkey of the owner of a restricted set, it has its own file and row keys are
-    HMACs. Raise the errors of `Database`."""
+    """Cache of model scores. With `seal`, a subkey of the owner of a restricted set, the cache has a separate file, and its
+    row keys are HMACs. Raise the errors of `Database`."""
 
     def __init__(self, folder: Path, seal: bytes | None = None) -> None:
         self._seal = seal
@@ -164,7 +164,7 @@ class Cache(Database):
         return {"path": str(self.file), "rows": self.run(_row_count), "size": self.file.stat().st_size}
 
     def clear(self) -> int:
-        """Delete all rows and damaged versions of the file. Return the number of deleted scores, or 0 if damaged."""
+        """Delete all rows and damaged versions of the file. Return the number of deleted scores (0 if it was damaged)."""
 
         def delete_rows(db: sqlite3.Connection) -> int:
             n = _row_count(db)
@@ -199,7 +199,7 @@ def _exists(file: Path) -> bool:
 
 
 class CachedScores:
-    """Cached scores of a single model. Without a cache, it finds and stores nothing."""
+    """Cached scores of a single model. Without a cache, nothing is found or stored."""
 
     def __init__(self, cache: Cache | None, fingerprint: Mapping[str, str], name: str) -> None:
         self._cache = cache
@@ -210,7 +210,7 @@ class CachedScores:
         self._head = _extend_digest(hashlib.sha256(b"robustify/score/1"), texts)
 
     def known(self, requests: Iterable[Encoded]) -> dict[Encoded, Logprob]:
-        """Return the cached scores of these requests."""
+        """Return the cached scores of those requests that have one."""
         if self._cache is None:
             return {}
         keys = {self._key(request): request for request in requests}
@@ -218,7 +218,7 @@ class CachedScores:
         return {keys[key]: _unpack(value) for key, value in rows.items()}
 
     def keep(self, scored: Mapping[Encoded, Logprob]) -> dict[Encoded, Logprob]:
-        """Store these scores in one transaction. Return the stored scores, which may be those of an earlier run. Raise
+        """Store these scores in one transaction. Return the stored scores, which may come from an earlier run. Raise
         `ModelError` if they differ by more than rounding."""
         if self._cache is None:
             return dict(scored)
@@ -239,7 +239,7 @@ class CachedScores:
         return self._cache.run(write)
 
     def known_texts(self, requests: Sequence[Request]) -> list[Logprob] | None:
-        """Return the cached scores of these requests without tokenizing the requests, or None if some are missing."""
+        """Return the cached scores of these requests, without tokenizing them. Return None if a score is missing."""
         if self._cache is None or not requests:
             return None
         keys = list(map(self._text_key, requests))
@@ -251,7 +251,7 @@ class CachedScores:
         return logprobs if len(logprobs) == len(keys) else None
 
     def keep_texts(self, requests: Sequence[Request], encoded: Sequence[Encoded]) -> None:
-        """Link the texts of requests to their scores, so that later runs need no tokenizer."""
+        """Link the text of each request to its score, so that later runs need no tokenizer."""
         if self._cache is not None:
             keys = {tokens: self._key(tokens) for tokens in set(encoded)}
             rows = {self._text_key(r): keys[tokens] for r, tokens in zip(requests, encoded, strict=True)}
@@ -259,7 +259,7 @@ class CachedScores:
 
     @property
     def path(self) -> str | None:
-        """Scoring path that an earlier run used for this model, or None if there was none."""
+        """Scoring path that an earlier run used for this model, or None if there was no earlier run."""
         if self._cache is None:
             return None
         query = ("SELECT path FROM path WHERE model = ?", (self._head.digest(),))
@@ -314,7 +314,7 @@ def _rows(db: sqlite3.Connection, table: str, keys: Iterable[bytes]) -> dict[byt
 
 
 def _write(db: sqlite3.Connection, table: str, rows: Mapping[bytes, bytes]) -> None:
-    """Insert rows into a table in the current transaction. Known keys keep their values."""
+    """Insert rows into a table in the current transaction. Existing keys keep their values."""
     with_checksums = [(key, value, _checksum(key, value)) for key, value in rows.items()]
     db.executemany(f"INSERT OR IGNORE INTO {table} VALUES (?, ?, ?)", with_checksums)
 

@@ -1,4 +1,4 @@
-"""Tokenized requests, and the plan of batches in which each distinct prefix is computed once. It needs no torch or model.
+"""Tokenized requests, and a batch plan that computes each distinct prefix only once. The plan needs no torch or model.
 
 Tokenization follows lm-eval 0.4.13 (`TemplateLM._encode_pair`, `HFLM.tok_encode`), with one intended difference: text that
 looks like a special token remains text, because it comes from items. All requests form one trie. A node is one token, and
@@ -27,7 +27,7 @@ SECTION = 64
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Encoded:
-    """Tokens of a request. Neither part is empty, and the repr shows only their lengths because tokens reveal text."""
+    """Tokens of a request. Neither part is empty. The repr shows only the lengths, because tokens reveal text."""
 
     context: Tokens
     continuation: Tokens
@@ -37,7 +37,7 @@ class Encoded:
 
     @property
     def row(self) -> Tokens:
-        """Input tokens of the model: all but the last token, which is only predicted."""
+        """Input tokens of the model: all tokens except the last, which is only predicted."""
         return self.context + self.continuation[:-1]
 
 
@@ -55,8 +55,8 @@ class Speller:
 
     @property
     def prefix(self) -> int:
-        """ID of the beginning-of-sequence token, or of the end-of-sequence token if the former is missing.
-        Raise `ModelError` if the tokenizer has neither token."""
+        """ID of the beginning-of-sequence token, or else of the end-of-sequence token. Raise `ModelError` if the tokenizer
+        has neither token."""
         for token in (self._tokenizer.bos_token_id, self._tokenizer.eos_token_id):
             if token is not None:
                 return int(token)
@@ -79,8 +79,8 @@ class Speller:
 
 
 def as_prompt(tokenizer: Any, name: str, text: str) -> list[int]:
-    """Return the tokens of a single-turn prompt, using the chat template if there is one.
-    The text cannot become a special token. Raise `ModelError` if the chat template drops the user's message."""
+    """Return the tokens of a single-turn prompt, using the chat template if there is one. The text cannot become a special
+    token. Raise `ModelError` if the chat template drops the user's message."""
     speller = Speller(tokenizer)
     if not getattr(tokenizer, "chat_template", None):
         return list(speller.spell([text], special=True)[text]) or [speller.prefix]
@@ -126,8 +126,8 @@ def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
 
 
 def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
-    """Encode each request: its context and continuation are tokenized together and then split. An empty context becomes the
-    prefix token. Raise `RequestError` with the positions of continuations that have no tokens."""
+    """Encode each request: tokenize its context and continuation together, and split the tokens. An empty context becomes
+    the prefix token. Raise `RequestError` with the positions of continuations that have no tokens."""
     pairs = {request: split_blanks(request) for request in requests}
     spelled = speller.spell((text for c, d in pairs.values() if c for text in (c, c + d)), special=True)
     without_context = speller.spell((d for c, d in pairs.values() if not c), special=False)
@@ -156,7 +156,7 @@ def encode(speller: Speller, requests: Sequence[Request]) -> list[Encoded]:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Token log-probability that a request needs. `node` of its batch comes before the token `following`."""
+    """Token log-probability that a request needs: of the token `following` after the node `node` of its batch."""
 
     request: int
     node: int
@@ -200,8 +200,8 @@ class _Trie:
 
 
 def plan_batches(requests: Sequence[Encoded], budget: int = 512, section: int = SECTION) -> Sections:
-    """Return batches of at most `budget` nodes that cover all requests, in depth-first order.
-    The plan depends only on the set of requests, so that a resumed run computes exactly the same batches."""
+    """Return batches of at most `budget` nodes that cover all requests, in depth-first order. The plan depends only on the
+    set of requests, so that a resumed run computes exactly the same batches."""
     trie = _trie(requests)
     cuts = _cuts(trie, budget, section)
     starts = range(0, len(cuts) - 1, section)

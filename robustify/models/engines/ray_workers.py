@@ -50,7 +50,7 @@ class Worker:
         self._model, self._folder, self._wanted = model, Path(folder), wanted
 
     def hello(self) -> Traits:
-        """Open the model and return its traits, or raise `ModelError` if it differs from the requested one."""
+        """Open the model and return its traits. Raise `ModelError` if it differs from the requested model."""
         return self._local.traits
 
     def work(self, number: int, method: str, arguments: tuple[Any, ...]) -> tuple[int, list[Any]]:
@@ -81,8 +81,8 @@ class Worker:
 
 class Remote:
     """Copies of a model on `model.workers` Ray workers. The first request connects to the cluster. Raise `ModelError` if
-    ray is not installed, or a worker has another model or software or keeps getting lost, and `ResourceError` if there is
-    no cluster or room."""
+    ray is not installed, or if a worker has another model or software or keeps getting lost. Raise `ResourceError` if there
+    is no cluster, or the cluster has no room."""
 
     def __init__(self, model: RayModel, folder: Path, recipe_here: Mapping[str, str]) -> None:
         from robustify.models.engines.local.model import open_tokenizer
@@ -98,7 +98,7 @@ class Remote:
         return self._ready[1]
 
     def close(self) -> None:
-        """Stop the workers, and the cluster if it was started for them."""
+        """Stop the workers, and also the cluster if it was started for them."""
         self._open.close()
 
     def trees(self, sections: Sections, needed: Sequence[Sequence[bool]]) -> Iterator[Pieces]:
@@ -129,7 +129,7 @@ class Remote:
 
     @cached_property
     def _ready(self) -> tuple[list[Any], Traits]:
-        """Workers that are ready, and the traits of the model that the first one reported."""
+        """Workers that are ready, and the traits of the model as reported by the first worker."""
         model, ray = self._model, self._ray
         kind = ray.remote(
             num_cpus=model.threads,
@@ -162,7 +162,6 @@ class Remote:
         return [greetings[ref] for ref in ready], traits[0]
 
     def _results(self, units: Sequence[Unit]) -> Iterator[Any]:
-        """Yield the results of all units of work, in order."""
         # Create a new pool each time, because an interrupted call leaves units in the old one.
         workers, _ = self._ready
         pool = self._ray.util.ActorPool(workers)
@@ -178,7 +177,7 @@ class Remote:
 
     @contextmanager
     def _raising(self) -> Iterator[None]:
-        """Re-raise errors of a worker in this process, and raise `ModelError` if workers are lost."""
+        """Raise a worker's errors again in this process, and raise `ModelError` if workers are lost."""
         try:
             yield
         except self._ray.exceptions.RayTaskError as error:
@@ -193,14 +192,14 @@ class Remote:
 
 
 def require_ray(name: str) -> Any:
-    """Return the ray package, or raise `ModelError` if it is not installed."""
+    """Return the ray package. Raise `ModelError` if it is not installed."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         import ray
         import ray.util
     except ImportError:
         raise ModelError(
-            f"{name}: the engine ray needs the package ray, which is not installed. Run "
+            f"{name}: the ray engine needs the ray package, which is not installed. Run "
             f"{installing('hf,ray')}.",
             code="missing-package",
         ) from None
@@ -209,8 +208,8 @@ def require_ray(name: str) -> Any:
 
 @contextmanager
 def cluster(model: RayModel) -> Iterator[Any]:
-    """Connect to the Ray cluster of the model, or start one, and yield the ray package. A started one has no dashboard and
-    sends no statistics. Raise `ModelError` if ray is not installed, and `ResourceError` if there is no cluster."""
+    """Connect to the Ray cluster of the model, or start a cluster (without a dashboard and statistics). Yield the ray
+    package. Raise `ModelError` if ray is not installed, and `ResourceError` if there is no cluster."""
     ray = require_ray(model.name)
     if ray.is_initialized():
         yield ray

@@ -33,8 +33,8 @@ VERSION = "hf-2"
 
 
 def recipe(model: TransformersSettings, folder: Path) -> dict[str, str]:
-    """Return everything that the scores of a model depend on: file digests, precision, software, and batch size. If its
-    scores change, at least one value has changed. The model is not opened."""
+    """Return all properties on which the scores of a model depend: file digests, precision, software, and batch size. If
+    the scores change, at least one property has changed. The model is not opened."""
     return {
         "engine": VERSION,
         **file_digests(folder),
@@ -50,7 +50,7 @@ def recipe(model: TransformersSettings, folder: Path) -> dict[str, str]:
 
 
 def _threads() -> int:
-    """Return OMP_NUM_THREADS, or the number of cores available to this process if it is not set."""
+    """Return OMP_NUM_THREADS or, if it is not set, the number of cores available to this process."""
     value = os.environ.get("OMP_NUM_THREADS", "")
     if value.isdigit() and int(value):
         return int(value)
@@ -58,8 +58,8 @@ def _threads() -> int:
 
 
 class HF(Closing):
-    """Causal language model from a local folder, loaded at the first uncached request and released by `close`. `elsewhere`
-    opens it on other machines. Raise `ModelError` if the folder is refused."""
+    """Causal language model in a local folder, loaded at the first uncached request and released by `close`. `elsewhere`
+    opens the model on other machines. Raise `ModelError` if the folder is refused."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class HF(Closing):
 
     @property
     def path(self) -> str:
-        """Scoring path that computed the scores (`trees` or `rows`), or `untried` if there are none."""
+        """Scoring path with which the scores were computed (`trees` or `rows`), or `untried` if there are no scores."""
         return (self._paths.path if self._paths else self._kept.path) or "untried"
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class HF(Closing):
         return work.replies(encoded, max_tokens)
 
     def open_model(self) -> Work:
-        """Return the model, loading it if necessary."""
+        """Return the model, after loading it if necessary."""
         if self._work is None:
             from robustify.models.engines.local.model import Local
 

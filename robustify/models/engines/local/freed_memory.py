@@ -1,4 +1,4 @@
-"""Memory that a model freed, which is kept for its next batch and given back when the model is closed."""
+"""Keep the memory that a model frees for its next batch, and return it to the system when the model is closed."""
 
 import ctypes
 from collections.abc import Callable
@@ -11,8 +11,8 @@ _KEPT, _USUAL = (2**31 - 1, 1 << 30), (64 << 20, 32 << 20)
 
 
 def keep_freed() -> None:
-    """Keep freed memory in this process. Otherwise the system clears pages again for the output of each layer, which takes
-    a tenth of the time of scoring. Only glibc can do this."""
+    """Keep freed memory in this process. Otherwise, the system clears pages again for the output of each layer, which takes
+    a tenth of the scoring time. Only glibc can do this."""
     _with_glibc(lambda library: _set(library, _KEPT))
 
 

@@ -1,4 +1,4 @@
-"""Attention in a batch: blocks of tokens, each with the tokens that it attends to.
+"""Arrange the attention of a batch in blocks of tokens, each with the tokens that the block attends to.
 
 Outside its block, a node attends only to the path above the block's first node, so the cost of attention depends on the
 length of paths, not on the size of the batch. Blocks with similar numbers of keys are computed together.
@@ -25,8 +25,8 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Properties of a model that its attention layout depends on. `share` query heads use the same key head. Layers with a
-    sliding window see only the last `window` tokens, including the current one."""
+    """Properties of a model that determine its attention layout. `share` query heads use the same key head. Layers with a
+    sliding window see only the last `window` tokens, including the current token."""
 
     share: int
     window: int | None
@@ -36,8 +36,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class BlockGroup:
-    """Group of blocks that are computed together. If s blocks have q rows and k keys each, `keys` (s*k,) are indices into
-    the trunk followed by the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` that of sliding windows."""
+    """Group of blocks that are computed together. If s blocks have q rows and k keys each, `keys` (s*k,) are indices of the
+    trunk followed by the rows. `mask` (s, 1, share*q, k) is 0 or -inf, and `near` is the mask for sliding windows."""
 
     blocks: int
     keys: Tensor
@@ -47,16 +47,16 @@ class BlockGroup:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Groups of blocks that form a batch. `order` (rows,) is the node of each row, and `seat` the row of each node. Nodes
-    after the last one of the batch are padding."""
+    """Groups of blocks that form a batch. `order` (rows,) is the node of each row, and `seat` is the row of each node.
+    Nodes after the last node of the batch are padding."""
 
     groups: tuple[BlockGroup, ...]
     order: Numbers
     seat: Numbers
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scaling: float | None, near: bool) -> Tensor:
-        """Return the attention output of one layer. It is (1, rows, heads, width), the query (1, heads, rows, width), and
-        the keys and values of trunk and rows (trunk + rows, kv heads, width). If `near` is true, the layer has a sliding
+        """Return the attention output of one layer (1, rows, heads, width). The query is (1, heads, rows, width), and the
+        keys and values of trunk and rows are (trunk + rows, kv heads, width). If `near` is true, the layer has a sliding
         window."""
         heads, rows, width = query.shape[1:]
         kv = key.shape[1]
@@ -79,8 +79,8 @@ class Layout:
 
 
 def _select_states(states: Tensor, group: BlockGroup) -> Tensor:
-    """Select the keys or values of a group from those of the batch. The result is (blocks, kv heads, keys, width), and
-    `states` is (trunk + rows, kv heads, width)."""
+    """Select the keys or values of a group (blocks, kv heads, keys, width) from `states` (trunk + rows, kv heads, width),
+    the keys or values of the batch."""
     kv, width = states.shape[1:]
     # Copying complete rows is fastest.
     selected = states.reshape(len(states), kv * width).index_select(0, group.keys)
@@ -100,7 +100,7 @@ def lay_out(batch: Batch, shape: Shape) -> Layout:
 
 
 class _Nodes:
-    """Nodes of a batch: those of its trunk, its own nodes, and padding nodes that see only themselves."""
+    """Nodes of a batch: the nodes of its trunk, its own nodes, and padding nodes that see only themselves."""
 
     def __init__(self, batch: Batch, rows: int) -> None:
         n, self.trunk = len(batch.tokens), len(batch.trunk_ends)
@@ -116,7 +116,7 @@ class _Nodes:
         return np.concatenate([ancestors, self.trunk + np.arange(start, start + BLOCK)])
 
     def seats(self, positions: Numbers, seat: Numbers) -> Numbers:
-        """Convert positions in the trunk and nodes to indices in the keys of the batch."""
+        """Convert positions in the trunk and nodes to indices of the keys of the batch."""
         in_trunk = positions[positions < self.trunk]
         return np.concatenate([in_trunk, self.trunk + seat[positions[len(in_trunk) :] - self.trunk]])
 

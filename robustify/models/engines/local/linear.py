@@ -1,5 +1,5 @@
-"""Linear layers that oneDNN computes, except on Intel processors. On others, MKL, which torch uses otherwise, leaves
-AVX-512 unused. On Intel's, MKL is slightly faster than oneDNN."""
+"""Linear layers computed with oneDNN, except on Intel processors. On other processors, MKL, which torch would use, does not
+use AVX-512. On Intel processors, MKL is slightly faster than oneDNN."""
 
 from typing import TypeVar
 
@@ -20,7 +20,7 @@ def linear(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class OneDnnLinear(torch.nn.Linear):  # type: ignore[misc]
-    """Linear layer for inference. It has no gradient."""
+    """Linear layer for inference, without a gradient."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the layer's output (..., n_out) for an input (..., n_in)."""
@@ -28,7 +28,7 @@ class OneDnnLinear(torch.nn.Linear):  # type: ignore[misc]
 
 
 def quickened(model: Model) -> Model:
-    """Return the model with its float32 linear layers computed by oneDNN, if that is faster on this processor."""
+    """Return the model with its float32 linear layers computed by oneDNN, if this is faster on this processor."""
     for module in model.modules():
         if type(module) is torch.nn.Linear and _served(module.weight):
             module.__class__ = OneDnnLinear

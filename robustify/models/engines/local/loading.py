@@ -1,4 +1,4 @@
-"""What every reader of a model folder shares: errors that libraries raise for damaged files, or without free memory."""
+"""Convert errors that libraries raise when they load a model folder, because files are damaged or memory is exhausted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +11,8 @@ from robustify.base.errors import ModelError, ResourceError, first_line
 
 @contextmanager
 def loading(folder: Path, library: str = "transformers") -> Iterator[None]:
-    """Convert errors while a model is loaded from the folder. Raise `ResourceError` if it does not fit into memory, and
-    `ModelError` for anything else."""
+    """Convert errors that occur while a model is loaded from the folder. Raise `ResourceError` if the model does not fit
+    into memory, and `ModelError` for all other errors."""
     try:
         yield
     # transformers, tokenizers, and safetensors raise errors of many types, which all mean the same here.

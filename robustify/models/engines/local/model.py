@@ -121,8 +121,8 @@ def _refusing() -> Iterator[None]:
 
 
 def open_folder(folder: Path, dtype: torch.dtype, device: torch.device) -> tuple[Any, Any]:
-    """Return the tokenizer and the model from a folder, ready for inference. Raise `ModelError` if transformers cannot load
-    the folder, or tensors named by the config are missing."""
+    """Return the tokenizer and the model in a folder, ready for inference. Raise `ModelError` if transformers cannot load
+    the folder, or if tensors named by the config are missing."""
     bar = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
@@ -151,7 +151,7 @@ def open_tokenizer(folder: Path) -> tuple[Any, int]:
 
 
 def max_length(config: Any, tokenizer: Any) -> int:
-    """Return the context length of the model in tokens, using the rules of lm-eval (`resolve_max_length`)."""
+    """Return the context length of the model in tokens, by the rules of lm-eval (`resolve_max_length`)."""
     text = getattr(config, "text_config", None) or config
     for name in _LENGTHS:
         if (length := getattr(text, name, None)) is not None:
@@ -174,7 +174,7 @@ def device_of(name: str) -> torch.device:
 
 
 def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
-    """Return the summed log-probability of each request of a batch. The first row must be the longest."""
+    """Return the summed log-probability of each request in a batch. The first row must be the longest."""
     # Padding is on the right and attention looks left, so no mask is needed, as in lm-eval.
     ids = torch.zeros(len(batch), len(batch[0][0]), dtype=torch.long)
     for b, (row, _) in enumerate(batch):
@@ -198,8 +198,8 @@ def score_rows(model: Any, batch: Rows, device: torch.device) -> Scored:
 
 
 def _logits_at(model: Any, positions: Sequence[tuple[int, int]], ids: torch.Tensor) -> torch.Tensor:
-    """Return the logits at these positions only, because all logits of a long row could take gigabytes. They are float32
-    (n_positions, n_vocabulary). A position is (row, column). Code that the model runs after its head still runs."""
+    """Return the float32 logits at these positions (n_positions, n_vocabulary), because all logits of a long row could take
+    gigabytes. A position is (row, column). Code that the model runs after its head still runs."""
     rows, columns = (torch.tensor(side, device=ids.device) for side in zip(*positions, strict=True))
     head = model.get_output_embeddings()
     hook = head.register_forward_pre_hook(lambda _, args: (args[0][rows, columns].unsqueeze(0), *args[1:]))

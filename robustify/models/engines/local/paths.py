@@ -1,4 +1,4 @@
-"""Scoring paths of a model: prefix trees, or plain rows of tokens if trees are not exact for it.
+"""Choose the scoring path of a model: prefix trees, or plain rows of tokens if trees are not exact for the model.
 
 The first results of a model, and the first beyond a sliding window, are compared with one-by-one scoring. This module does
 not know where scores are computed and does not import torch.
@@ -25,13 +25,13 @@ Rows = tuple[tuple[Tokens, tuple[Encoded, ...]], ...]
 
 
 class Refused(Exception):
-    """Error raised if a model does not support a scoring path. Its cause is the original error."""
+    """Raised if a model does not support a scoring path. The cause is the original error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Model properties that determine the scoring path: class name, dtype, sliding window, and whether trees can be
-    tried."""
+    """Model properties that determine the scoring path: class name, dtype, sliding window, and whether trees
+    can be tried."""
 
     kind: str
     dtype: str
@@ -57,8 +57,8 @@ class Work(Protocol):
 
 
 class Paths:
-    """Scorer that uses the fastest scoring path that is exact for its model. `path`, that of earlier scores or None,
-    becomes `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
+    """Scorer that uses the fastest scoring path that is exact for its model. `path` is at first the path of earlier scores
+    or None, and becomes `untried`, `trees`, or `rows`. A section of a plan has `section` batches."""
 
     def __init__(self, work: Work, path: str | None, section: int = SECTION) -> None:
         self._work, self._section = work, section
@@ -69,7 +69,7 @@ class Paths:
         """Whether deep (True) and short (False) rows still have to be compared with one-by-one scoring."""
 
     def score(self, requests: Sequence[Encoded], cached: frozenset[Encoded], budget: int) -> Iterator[Scored]:
-        """Yield, batch by batch, the scores of all requests that are not `cached`. Cached requests may be scored, too.
+        """Yield, batch by batch, the scores of all requests that are not `cached`. Cached requests may also be scored.
         Batches of about `budget` tokens are planned from all requests, so a resumed run gets bit-identical scores."""
         if self.path != "rows":
             yield from self._by_trees(requests, cached, budget)
@@ -129,8 +129,8 @@ class Paths:
 
 
 def row_batches(requests: Sequence[Encoded], cached: frozenset[Encoded], max_tokens: int) -> Iterator[Rows]:
-    """Yield batches of distinct rows with their requests, longest rows first. Batches have about `max_tokens` tokens. They
-    are formed from all requests, but a batch is skipped if all its requests are cached."""
+    """Yield batches of distinct rows with their requests, longest rows first. A batch has about `max_tokens` tokens.
+    Batches are formed from all requests, but a batch is skipped if all its requests are cached."""
     distinct = sorted(set(requests), key=lambda r: (-len(r.row), r.row, r.continuation))
     rows = [(row, tuple(same)) for row, same in groupby(distinct, key=lambda r: r.row)]
     while rows:

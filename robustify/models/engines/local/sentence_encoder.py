@@ -1,4 +1,4 @@
-"""Vectors of texts by a sentence encoder of the BERT family (Devlin et al. 2019), computed with torch alone.
+"""Compute vectors of texts with a sentence encoder of the BERT family (Devlin et al. 2019), using only torch.
 
 An audit without other models needs six layers. To import transformers for them would take longer than most such audits, and
 more memory than the encoder.
@@ -46,7 +46,9 @@ class _Encoder:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         kind = config["model_type"], config["hidden_act"], config.get("position_embedding_type", "absolute")
         if kind != _KIND:
-            raise ValueError(f"config.json says {', '.join(kind)}; expected {', '.join(_KIND)}")
+            raise ValueError(
+                f"config.json: unsupported type of encoder ({', '.join(kind)}); expected {', '.join(_KIND)}"
+            )
         weights = {name: tensor.to(dtype) for name, tensor in load_file(folder / "model.safetensors").items()}
         return cls(
             weights, config["num_hidden_layers"], config["num_attention_heads"], config["layer_norm_eps"]
@@ -87,8 +89,8 @@ class _Encoder:
 def sentence_vectors(
     folder: Path, texts: Sequence[str], progress: Progress = no_progress, *, dtype: str = "float32"
 ) -> npt.NDArray[np.float32]:
-    """Return a normalized vector for each text: the mean of the last hidden states over its tokens (n_texts, width). Texts
-    with about as many tokens share a batch. Raise `ModelError` if the folder cannot be loaded."""
+    """Return a normalized vector for each text (n_texts, width), which is the mean of the last hidden states over the
+    tokens. Texts of similar length share a batch. Raise `ModelError` if the folder cannot be loaded."""
     with loading(folder, "torch"):
         tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         encoder = _Encoder.read(folder, getattr(torch, dtype))
@@ -113,7 +115,7 @@ def sentence_vectors(
 
 
 def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the rows of each batch. The longest texts come first, so that all later batches fit into their memory."""
+    """Yield the rows of each batch. The longest texts come first, so that later batches fit into the same memory."""
     left = sorted(range(len(sizes)), key=sizes.__getitem__)
     while left:
         n = min(_TEXTS, max(1, _BATCH // sizes[left[-1]]))

@@ -49,8 +49,8 @@ def tree_attention(
     scaling: float | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Return the attention output of one layer for the current batch, ignoring the model's mask. The output is (1, n,
-    heads, width), and `query` is (1, heads, n, width). `key` and `value` are (1, kv heads, n, width)."""
+    """Return the attention output of one layer for the current batch (1, n, heads, width), ignoring the model's mask.
+    `query` is (1, heads, n, width), and `key` and `value` are (1, kv heads, n, width)."""
     layer = int(module.layer_idx)
     # Models store keys and values token by token, so the transpose is a view.
     key, value = key[0].transpose(0, 1), value[0].transpose(0, 1)
@@ -65,7 +65,7 @@ def tree_attention(
 
 @contextmanager
 def attending(model: Any, *, plainly: bool = False) -> Iterator[None]:
-    """Replace the model's attention with tree attention inside the context, or with torch's if `plainly` is true."""
+    """Replace the model's attention in the context with tree attention, or with torch's attention if `plainly` is true."""
     ALL_ATTENTION_FUNCTIONS.register(NAME, tree_attention)
     before = model.config._attn_implementation
     if plainly and before != NAME:
@@ -87,7 +87,7 @@ def window(config: Any) -> int | None:
 
 
 def sliding(config: Any) -> tuple[bool, ...]:
-    """Return, for each layer, whether its attention is limited to the sliding window."""
+    """Return a list with one flag per layer: whether its attention is limited to the sliding window."""
     kinds = getattr(config, "layer_types", None) or ["sliding_attention"] * config.num_hidden_layers
     return tuple(window(config) is not None and kind == "sliding_attention" for kind in kinds)
 
@@ -117,9 +117,8 @@ class Head:
         self._tile = _TILE.get(device.type, _LARGE_TILE)
 
     def logprobs(self, hidden: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Return the log-probability of each of `tokens` after the hidden state that `rows` selects for the token. It is
-        float64 (m,), `tokens` and `rows` are (m,), and `hidden` is (n, width). Logits are float32, and the sum over the
-        vocabulary is accumulated tile by tile."""
+        """Return the float64 log-probability of each of `tokens` (m,) after the hidden state that `rows` (m,) selects from
+        `hidden` (n, width). Logits are float32, and the sum over the vocabulary is accumulated tile by tile."""
         token_logits = torch.empty(len(tokens), dtype=torch.float32, device=hidden.device)
         total = torch.full((len(hidden),), float("-inf"), device=hidden.device)
         start = 0
@@ -211,7 +210,7 @@ class Trees:
         return torch.tensor(seats, device=self.device) if seats else None
 
     def _in_order(self, numbers: Sequence[int], layout: Layout) -> Tensor:
-        """Arrange one number per node in the order of the layout's rows, with 0 for padding. The result is (1, rows)."""
+        """Arrange one number per node in the order of the layout's rows (1, rows), with 0 for padding."""
         filled = np.zeros(len(layout.order), dtype=np.int64)
         filled[: len(numbers)] = numbers
         return torch.from_numpy(filled[layout.order])[None].to(self.device)

@@ -1,5 +1,5 @@
-"""Vectors of many texts, computed in a separate process. It works beside the process that began it, and when it ends, the
-memory of torch and the encoder is free.
+"""Compute vectors of many texts in a separate process. It works in parallel with the process that started it, and when it
+ends, the memory of torch and the encoder is free.
 
 That process is this module. It reads a line of JSON, writes the number of texts of each batch that is done, and at the end
 an empty line and the vectors. When its input ends, nobody works beside it any more, so it uses all cores. Texts pass
@@ -32,9 +32,9 @@ _END = b"\n"
 def encoding(
     folder: Path, texts: Sequence[str], *, dtype: str, leave_core: bool = False
 ) -> Iterator[Received]:
-    """Begin to compute what `sentence_vectors` returns, and yield a function that waits for it. If `leave_core`, this
-    process keeps a core for itself until it waits. The function returns None if the process ended with an error, which
-    the same call in this process would raise. It raises `ResourceError` if the process was killed."""
+    """Start `sentence_vectors` in a separate process, and yield a function that waits for the vectors. If `leave_core`,
+    this process keeps a core for itself until it waits. The function returns None if the separate process ended with an
+    error, which the same call here would also raise. It raises `ResourceError` if the process was killed."""
     with Popen(module_command(__name__), stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
         assert process.stdin is not None
         request = {"folder": str(folder), "texts": texts, "dtype": dtype, "leave_core": leave_core}
@@ -68,7 +68,7 @@ def _received(process: "Popen[bytes]", n_texts: int, progress: Progress) -> npt.
 
 
 def answer_request() -> None:
-    """Embed the texts of standard input."""
+    """Embed the texts of standard input, and write the vectors to standard output."""
     request = json.loads(sys.stdin.readline())
     # What a library prints must not end up among the vectors.
     out = os.fdopen(os.dup(1), "wb")

@@ -1,1 +1,1 @@
-"""Engine for models behind an OpenAI-compatible server."""
+"""Engine for models on OpenAI-compatible servers."""

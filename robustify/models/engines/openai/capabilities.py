@@ -1,4 +1,4 @@
-"""Capability probe that finds out which requests a server supports and whether its numbers are consistent.
+"""Probe which requests a server supports, and whether its numbers are consistent.
 
 The probe sends a harmless text before any item. Some servers shift, omit, or ignore an echo, and some cut prompts silently,
 so next-token log-probabilities are compared with those of the same tokens in a prompt.
@@ -55,7 +55,7 @@ class Capabilities:
 
     def require(self, name: str, templates: Sequence[Template]) -> None:
         """Check that the server supports these templates. Raise `UsageError` if some views are not supported. The message
-        gives the reason and the `asking` setting that works."""
+        gives the reason, and the `asking` setting that works."""
         views = ", ".join(f"{t.view} ({t.name})" for t in templates if not self._serves(t))
         if not views:
             return
@@ -78,8 +78,8 @@ class Capabilities:
 
 
 def probe_server(questions: Questions) -> Capabilities:
-    """Find out which requests a server supports, by sending it harmless texts. Raise `ModelError` if the server has another
-    model, or its numbers are unusable."""
+    """Send harmless text to a server, and return the requests that it supports. Raise `ModelError` if the server has
+    another model, or its numbers are unusable."""
     client = questions.client
     base = _reported_name(client)
     form, tokens, top, likely = None, list[Token](), 0, dict[str, float]()
@@ -108,7 +108,7 @@ def probe_server(questions: Questions) -> Capabilities:
 
 def require_same(questions: Questions, can: Capabilities) -> None:
     """Check that two further probes find the same model. Two are needed, because servers that take turns may have different
-    models. Raise `ModelError` if one differs from the first. Without log-probabilities, models cannot be distinguished."""
+    models. Raise `ModelError` if a probe differs. Without log-probabilities, models cannot be distinguished."""
     for probe in (_probe_again(questions, can), _probe_again(questions, can)):
         distance = math.fsum(abs(a - b) for a, b in zip(can.probe, probe, strict=False)) / max(1, len(probe))
         if len(probe) != len(can.probe) or distance > SAME:
@@ -157,7 +157,7 @@ def _reported_name(client: Client) -> str:
 
 
 def _answers(client: Client, name: str) -> bool:
-    """Return whether the server answers under this model name. Some answer under unlisted names, or under any name."""
+    """Return whether the server replies under this model name. Some reply under unlisted names, or under any name."""
     client.answered = False
     with suppress(ModelError):
         client.completions({"model": name, "prompt": TEXT, "max_tokens": 1})
@@ -225,7 +225,7 @@ def _require_texts(questions: Questions, tokens: Collection[str]) -> None:
 def _check_consistency(
     questions: Questions, form: Form, probe_tokens: Sequence[Token], likely: Mapping[str, float]
 ) -> None:
-    """Check that a likely next token gets the same log-probability once it is part of the prompt."""
+    """Check that a likely next token gets the same log-probability when it is part of the prompt."""
     n_checked = 0
     for text, own in sorted(likely.items(), key=lambda pair: -pair[1]):
         tokens = questions.prompt(TEXT + text, form) if text.strip() and PART not in text else None

@@ -1,4 +1,4 @@
-"""Client of an OpenAI-compatible server, based on the openai SDK, and the errors of such servers.
+"""Client of an OpenAI-compatible server, based on the openai SDK, and the errors of these servers.
 
 The SDK retries temporary errors (429, 5xx, timeout, broken connection) with growing pauses. Redirects are not followed. Of
 the environment, a request contains only the key that the config names. The words of a server are only searched and never
@@ -68,8 +68,8 @@ Json = dict[str, Any]
 
 
 class Unreachable(ModelError):
-    """Error for a server that sent no usable reply after all retries.
-    `status` is that of the last reply, 408 after a timeout, or None if the connection broke or the reply was incomplete."""
+    """Raised if a server sends no usable reply after all retries. `status` is the status of the last reply, 408 after a
+    timeout, or None if the connection broke or the reply was incomplete."""
 
     def __init__(self, *lines: str, status: int | None = None, code: str = "") -> None:
         super().__init__(*lines, code=code)
@@ -77,7 +77,7 @@ class Unreachable(ModelError):
 
 
 class Refusal(ModelError):
-    """Error for a request that the server would reject again. Its path, model, or field is unknown, its prompt is too long
+    """Raised for a request that the server would reject again. Its path, model, or field is unknown, its prompt is too long
     (`too_long`), or a content filter blocks it (`filtered`)."""
 
     def __init__(self, *lines: str, status: int = 0, code: str = "") -> None:
@@ -107,7 +107,7 @@ class Client:
             from robustify.models.engines.openai.sdk import OpenAI
         except ImportError:
             raise ModelError(
-                f"{model.name}: the engine openai needs the package openai, which is not installed. Run "
+                f"{model.name}: the openai engine needs the openai package, which is not installed. Run "
                 f"{installing('openai')}.",
                 code="missing-package",
             ) from None
@@ -146,7 +146,7 @@ class Client:
         return ModelError(f"{self.model.name}: the server {what}", code=code)
 
     def models(self) -> Json:
-        """Return the reply of `/v1/models`, or raise one of the errors of `completions`."""
+        """Return the reply of `/v1/models`. Raise the errors of `completions`."""
         return self._send(self._sdk.models.with_raw_response.list)
 
     def completions(self, body: Mapping[str, Any]) -> Json:
@@ -156,7 +156,8 @@ class Client:
         return self._ask_model(self._sdk.completions, "prompt", body)
 
     def chat(self, body: Mapping[str, Any]) -> Json:
-        """Send these fields and the model's ID to `/v1/chat/completions`. Return and raise what `completions` does."""
+        """Return the reply of `/v1/chat/completions` to these fields and the model's ID. Raise errors like
+        `completions`."""
         return self._ask_model(self._sdk.chat.completions, "messages", body)
 
     def _ask_model(self, resource: Any, prompt: str, body: Mapping[str, Any]) -> Json:
@@ -238,7 +239,7 @@ class Client:
 
 
 def refusal_of(name: str, status: int, body: object) -> ModelError:
-    """Return the error for an HTTP status that a retry would not change: a `Refusal` if it may depend on the request."""
+    """Return the error for an HTTP status that retries would not change: a `Refusal` if the request may be the cause."""
     # Only the start is read, because a prompt may follow.
     fields = ("code", "type", "message", "detail")
     values = [body.get(field, "") for field in fields] if isinstance(body, dict) else [body]
@@ -257,7 +258,7 @@ def refusal_of(name: str, status: int, body: object) -> ModelError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a reply's headers ask to wait, or 0 if they do not."""
+    """Return the number of seconds to wait according to a reply's headers, or 0 if the headers do not ask to wait."""
     text = headers.get("retry-after", "")
     try:
         return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(text)
@@ -267,8 +268,8 @@ def retry_after(headers: Mapping[str, str]) -> float:
 
 
 def correct_status(response: Any) -> None:
-    """Replace status 200 with the error's own status if a reply contains an error. Gateways send such replies if the server
-    behind them fails."""
+    """Replace status 200 with the status of the error in a reply, if there is one. Gateways send this if the server behind
+    them fails."""
     content = response.read()
     match _parsed(content) if response.status_code == 200 and b'"error"' in content else None:
         case {"error": dict() | str() as error} | {"choices": [{"error": dict() as error}, *_]} if error:

@@ -1,4 +1,4 @@
-"""Engine that implements `Scorer` and `Writer` for a model behind an OpenAI-compatible server.
+"""Engine that implements `Scorer` and `Writer` for a model on an OpenAI-compatible server.
 
 The server's numbers are checked before any item is sent. If it keeps failing, finished scores are kept, but no partial
 result is returned.
@@ -32,8 +32,8 @@ _PROBED, _MOST, _SECONDS = 8, 128, 5.0
 
 
 class OpenAIServer(Servers):
-    """Model behind one or several servers. Nothing is sent before the first request or call of `fingerprint`. Raise the
-    errors of `Client`."""
+    """Model on one or several servers. Nothing is sent before the first request or call of `fingerprint`. Raise the errors
+    of `Client`."""
 
     def __init__(self, model: OpenAIModel, cache: Cache | None = None) -> None:
         super().__init__(model)
@@ -41,8 +41,8 @@ class OpenAIServer(Servers):
         self._tastes, self._is_identified = "", False
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the properties that scores depend on, as far as the server reports them.
-        `probe` contains log-probabilities of a harmless text, which identify the model."""
+        """Return the properties on which scores depend, if the server reports them. `probe` contains log-probabilities of a
+        harmless text, which identify the model."""
         return {**self._recipe, "licence": "see the model's provider"}
 
     def loglikelihoods(self, requests: Sequence[Request], progress: Progress = no_progress) -> list[Logprob]:
@@ -99,8 +99,8 @@ class OpenAIServer(Servers):
         )
 
     def _verified(self, jobs: Sequence[Job]) -> Iterator[Scored]:
-        """Run the jobs in parts, and yield a part only if a later probe finds the same model. The first job is run alone on
-        each server, and nothing else is asked during a probe."""
+        """Run the jobs in parts, and yield the results of a part if a later probe finds the same model. The first job is
+        run alone on each server, and nothing else is asked during a probe."""
         can, start, size = self.capabilities, 0, 1
         if jobs and len(self.living) > 1:
             self.each(lambda server: server.score(jobs[0]))
@@ -118,9 +118,9 @@ class OpenAIServer(Servers):
         return self.least_busy(lambda server: server.writing)[1][0] == "chat"
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
-        """Return one reply per prompt, in order. It is empty if a filter blocks the prompt. Raise `DataError` if prompts do
-        not fit, and `ModelError` if the server keeps failing, cuts prompts, has another model than at first, or cannot
-        write."""
+        """Return one reply per prompt, in order. The reply is empty if a filter blocks the prompt. Raise `DataError` if
+        prompts do not fit, and `ModelError` if the server keeps failing, cuts prompts, has another model than at first, or
+        cannot generate text."""
         places = range(len(prompts))
         replies = dict(self.run(lambda server, i: server.write(prompts[i], max_tokens), places, self.verify))
         if unfit := [i for i in places if replies[i] is None]:
@@ -132,8 +132,8 @@ class OpenAIServer(Servers):
         return cache, cache.known(keys)
 
     def _identify(self) -> None:
-        """Ask chat servers the questions with many answers. The replies identify the model. Raise `ModelError` if those of
-        several servers differ."""
+        """Ask chat servers the questions with many answers, because the replies identify the model. Raise `ModelError` if
+        the replies of servers differ."""
         (_, first), *others = self.each(lambda server: (server, server.session.tastes))
         for other, tastes in others:
             if not are_alike(first, tastes, ENDED):
@@ -147,8 +147,8 @@ class OpenAIServer(Servers):
     @cached_property
     def _recipe(self) -> dict[str, str]:
         """Properties of the server and the model that identify their scores in the cache. Because a name may stand for two
-        models, scores are also stored by probe: the first stored one that equals the current one except for rounding, or
-        for chance if replies are drawn."""
+        models, scores are also stored by probe: by the first stored probe that equals the current probe except for
+        rounding, or, if replies are drawn, except for chance."""
         can = self.capabilities
         for n in range(1000):
             recipe = {**_recipe(self.model, can), "variant": str(n)}

@@ -1,4 +1,4 @@
-"""Units of work for a server, the threads that run them, and the check that a server reads whole prompts."""
+"""Divide requests to a server into jobs, run the jobs in threads, and check that the server reads whole prompts."""
 
 import math
 import secrets
@@ -31,7 +31,7 @@ _WHOLE = 2**53
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Job:
-    """Unit of work of one thread: all letters after one context, or a single other continuation."""
+    """Unit of work for one thread: all letters after one context, or a single continuation of another kind."""
 
     context: str
     continuations: Mapping[Encoded, str]
@@ -45,14 +45,14 @@ def keys_of(requests: Sequence[Request]) -> list[Encoded]:
 
 
 def one_letter(continuation: str) -> bool:
-    """Return whether the continuation is one letter, which can be a single token."""
+    """Return whether the continuation is one letter, and so may be a single token."""
     return len(continuation.strip()) == 1
 
 
 def jobs_of(
     requests: Sequence[Request], keys: Sequence[Encoded], is_letter: Callable[[str], object]
 ) -> list[Job]:
-    """Group requests into jobs, with each distinct request in one job. The longest job comes first, and then those of
+    """Group requests into jobs, with each distinct request in one job. The longest job comes first, and then jobs with
     letters. `is_letter` returns a true value for a letter."""
     continuations: dict[tuple[str, str | None], dict[Encoded, str]] = {}
     for request, key in zip(requests, keys, strict=True):
@@ -68,9 +68,9 @@ def jobs_of(
 
 
 def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Generator[R, None, None]:
-    """Run the jobs in at most `width` threads and yield results as they finish. The first error is raised after the results
-    of the jobs that had begun. An interrupt does not wait for threads, because those of `ThreadPool` are daemons, unlike
-    those of `concurrent.futures`."""
+    """Run the jobs in at most `width` threads, and yield results as they finish. The first error is raised after the
+    results of the jobs that had begun. An interrupt does not wait for threads, because the threads of `ThreadPool` are
+    daemons, unlike those of `concurrent.futures`."""
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -94,7 +94,7 @@ def in_threads(work: Callable[[J], R], jobs: Sequence[J], width: int) -> Generat
 
 
 class Reach:
-    """Thread-safe check that a server reads whole prompts instead of cutting long ones.
+    """Thread-safe check that a server reads whole prompts instead of cutting long prompts.
 
     `spelled` raises an error if the tokens of a prompt do not spell it. Without it, a prompt must have about as many tokens
     as its two halves, as counted in the replies to `send`. Each begins with a new number, because some servers do not count
@@ -109,8 +109,8 @@ class Reach:
         self._lock = threading.Lock()
 
     def check(self, prompt: str, reply: Json) -> None:
-        """Check that the server read this whole prompt, unless it has read a longer one before. Raise `ModelError` if the
-        prompt was cut."""
+        """Check that the server read this whole prompt, unless it has already read a longer prompt. Raise `ModelError` if
+        the prompt was cut."""
         n = count_in(reply, "prompt_tokens")
         with self._lock:
             if n < self._read:

@@ -1,5 +1,4 @@
-"""Scores of letters from a chat server without log-probabilities: requests, parsers of replies, and the share of
-replies for each letter."""
+"""Score letters on a chat server without log-probabilities, by the share of sampled replies for each letter."""
 
 import math
 import re
@@ -29,7 +28,7 @@ _BROKEN = ("abort", "error", "cancel", "timeout", "load", "unload")
 
 @dataclass(frozen=True, slots=True)
 class ByChat:
-    """Request format that asks a chat server for a letter. If `structured`, a schema allows only letters, otherwise the
+    """Request format that asks a chat server for a letter. If `structured`, a schema allows only letters. Otherwise, the
     first letter of a reply is read. If `several`, one request has several replies. `length` is one of `LENGTHS`. If
     `seeded`, each request for an item has its own seed, because a cache copies replies."""
 
@@ -39,7 +38,7 @@ class ByChat:
     seeded: bool = False
 
     def ask(self, client: Client, text: str, system: str = "", **fields: Any) -> Json:
-        """Return the server's reply to a text and a system prompt, if any. Raise the errors of `Client.chat`."""
+        """Return the server's reply to a text and, if given, a system prompt. Raise the errors of `Client.chat`."""
         messages = [{"role": "system", "content": system}] if system else []
         messages.append({"role": "user", "content": text})
         drawn = {"temperature": 1.0} if self.length == LENGTHS[0] else {}
@@ -56,7 +55,7 @@ class ByChat:
         seed: int | None = None,
         system: str = "",
     ) -> Json:
-        """Ask once for `n` letters, and return the server's reply, which may have fewer letters. Raise what `ask` does."""
+        """Ask once for `n` letters, and return the reply, which may have fewer letters. Raise the errors of `ask`."""
         fields = dict[str, Any]()
         if self.structured:
             schema = {
@@ -74,8 +73,8 @@ class ByChat:
     def replies(
         self, client: Client, context: str, letters: Sequence[str], n: int, check: Check = lambda *_: None
     ) -> list[Reply]:
-        """Return `n` replies to a question. Raise `Refusal` if the server rejects it, and `ModelError` if it fails, or a
-        reply has no text."""
+        """Return `n` replies to a question. Raise `Refusal` if the server rejects the question, and `ModelError` if the
+        server fails or a reply has no text."""
         text = by_chat(context, letters)
         replies: list[Reply] = []
         while len(replies) < n:
@@ -87,8 +86,8 @@ class ByChat:
 
 
 def find_way(client: Client, context: str, letters: Sequence[str]) -> ByChat | None:
-    """Return the first request format with which the server answers a harmless question with a letter, or None if none
-    works. Raise `ModelError` if the server fails, or its replies are truncated before a letter."""
+    """Return the first request format with which the server answers a harmless question by a letter, or None if no format
+    works. Raise `ModelError` if the server fails, or if its replies are truncated before a letter."""
     was_cut, answered = False, set[tuple[bool, str]]()
     for structured, length, several in product((True, False), LENGTHS, (True, False)):
         if (structured, length) in answered:
@@ -120,8 +119,8 @@ def letter_of(continuation: str) -> str | None:
 
 
 def read_letter(reply: str, letters: Sequence[str]) -> str | None:
-    """Return the letter that a reply names, or None if the letter is not one of `letters`. A reply that was cut must
-    consist of the letter, because it may be thoughts whose tags are missing."""
+    """Return the letter that a reply names, or None if the letter is not one of `letters`. A truncated reply must consist
+    of the letter, because longer text may be reasoning whose tags are missing."""
     pick = read_pick(reply, ("",) * len(letters), letters)
     if not isinstance(pick, Picked):
         return None
@@ -131,8 +130,8 @@ def read_letter(reply: str, letters: Sequence[str]) -> str | None:
 
 
 def read_replies(reply: Mapping[str, Any], path: str, name: str) -> list[Reply]:
-    """Return the texts and finish reasons in a reply to `chat` or `completions`.
-    Raise `ModelError` if the reply has no text, or the server did not finish it."""
+    """Return the text and finish reason of each reply in a response to `chat` or `completions`. Raise `ModelError` if a
+    reply has no text, or if the server did not finish it."""
     choices = reply.get("choices")
     parsed = [_read_choice(choice, path) for choice in choices] if isinstance(choices, list) else []
     replies = [text for text in parsed if text is not None]
@@ -172,14 +171,14 @@ def _read_choice(choice: object, path: str) -> Reply | None:
 
 
 def was_finished(text: object, reason: object) -> bool:
-    """Return whether the server finished a reply: the model ended it, or it reached the length limit."""
+    """Return whether the server finished a reply, because the model ended it or it reached the length limit."""
     if not text:
         return reason in _ENDED
     return not str(reason).casefold().startswith(_BROKEN)
 
 
 def sampled(client: Client, way: ByChat, samples: int, check: Check, job: Job) -> Scored:
-    """Return the logarithm of each letter's share of the sampled replies. If half of the replies or more name no letter,
+    """Return the logarithm of each letter's share of the sampled replies. If at least half of the replies name no letter,
     each letter gets `NO_LETTER`. Raise `ModelError` if the server keeps failing.
 
     The share is that of the readable replies after adding half a reply to each count (Krichevsky and Trofimov 1981),
@@ -209,7 +208,7 @@ def sampled(client: Client, way: ByChat, samples: int, check: Check, job: Job) -
 
 def sampled_keys(requests: Sequence[Request]) -> list[Encoded]:
     """Return the cache key of each request: its text, all letters of its question, and the version of the reply parser.
-    Since version 2, replies that were cut count only if they are a letter."""
+    Since version 2, truncated replies count only if they consist of a letter."""
     letters: dict[str, set[str]] = {}
     for request in requests:
         letters.setdefault(request.context, set()).add(letter_of(request.continuation) or "")

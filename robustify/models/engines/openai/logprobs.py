@@ -1,4 +1,4 @@
-"""Log-probabilities from a completions server: requests, strict parsers of the replies, and scores.
+"""Request log-probabilities from a completions server, parse the replies strictly, and compute scores.
 
 Three formats are known: `logprobs` of completions (OpenAI, vLLM), the same in chat format (the server of llama.cpp), and
 `prompt_logprobs` of vLLM. Each request generates one token, because some servers interpret 0 as unlimited.
@@ -41,19 +41,19 @@ class Token:
 
 
 class Unusable(ModelError):
-    """Error for a reply without the requested numbers. The message says what was found instead."""
+    """Raised if a reply lacks the requested numbers. The message says what was found instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Thread-safe requests for log-probabilities to one server.
-    They raise `ModelError` if the server fails, or a number is not a log-probability. `check` gets all replies."""
+    """Thread-safe requests for log-probabilities to one server. They raise `ModelError` if the server fails, or if a number
+    is not a log-probability. `check` gets all replies."""
 
     client: Client
     check: Check = lambda *_: None
 
     def spelled(self, prompt: str, form: Form) -> list[Token]:
-        """Return the tokens of a prompt after checking that they spell it. Raise `ModelError` if they do not spell it."""
+        """Return the tokens of a prompt. Raise `ModelError` if the tokens do not spell the prompt."""
         tokens = self.require(self.prompt(prompt, form), "log-probabilities")
         if not covers(tokens, prompt):
             raise self.client.fault(
@@ -79,8 +79,8 @@ class Questions:
         return self._ask(prompt, {"echo": True, "logprobs": 1}, lambda reply: _echoed(reply, prompt))
 
     def following(self, prompt: str, top: int) -> dict[str, float] | None:
-        """Map each of the most likely next tokens (at most `top`) to its log-probability. The result is None if the
-        server does not return them, and empty if the model ends its text every time."""
+        """Return the log-probabilities of the most likely next tokens (at most `top`). Return None if the server does not
+        return them, and an empty mapping if the model ends its text every time."""
         for _ in range(_DRAWN):
             likely = self._ask(prompt, {"logprobs": top}, lambda reply: _following(reply, top))
             if likely != {}:
@@ -120,7 +120,7 @@ def _following(reply: Json, top: int) -> dict[str, float] | None:
 
 
 def _is_masked(logprob: object) -> bool:
-    """Return whether a listed token is one that the server does not allow. JSON has no infinity, so some write null."""
+    """Return whether a listed token is not allowed by the server. JSON has no infinity, so some servers write null."""
     return logprob is None or (isinstance(logprob, int | float) and logprob <= _FLOOR)
 
 
@@ -180,7 +180,7 @@ def _number(value: object) -> float:
 
 def covers(tokens: Sequence[Token], text: str) -> bool:
     """Return whether the tokens spell the text. A token that is part of a character appears as an empty text or a
-    replacement mark, and the first may be a mark added by the server, or have no text."""
+    replacement mark. The first token may have no text, or be a mark added by the server."""
     joined = "".join(t.text for t in tokens[1:])
     if _spells(tokens[0].text + joined if tokens else "", text) or _spells(joined, text):
         return True
@@ -205,7 +205,7 @@ def _spells(joined: str, text: str) -> bool:
 
 
 def score(questions: Questions, form: Form | None, top: int, job: Job) -> Scored:
-    """Return a score for each request of a job, or the reason why there is none. Scores come from the `top` likely next
+    """Return a score for each request of a job, or the reason why there is no score. Scores come from the `top` likely next
     tokens, or from prompt log-probabilities in `form`. Raise `ModelError` if the server fails, returns unusable numbers, or
     replies to another prompt.
 
@@ -258,7 +258,7 @@ def _in_prompt(questions: Questions, form: Form, context: str, continuation: str
 
 
 def tokens_of(ending: str, tokens: Sequence[Token]) -> int | None:
-    """Return how many of the last tokens spell `ending`, or None if no sequence of whole tokens does."""
+    """Return the number of last tokens that spell `ending`, or None if no sequence of whole tokens does."""
     length, count = 0, None
     for n, token in enumerate(reversed(tokens), start=1):
         if PART in token.text and length < len(ending):

@@ -44,12 +44,12 @@ _TASTES = (
 
 
 class ProbeError(ModelError):
-    """Error for a server that fails a probe. `code` is that of the probe."""
+    """Raised if a server fails a probe. `code` is the code of the probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Harmless question whose options have `LETTERS`. The text or the system prompt names the option `right`, if any."""
+    """Harmless question with the options `LETTERS`. The text or system prompt names the option `right`, if any."""
 
     context: str
     right: str = ""
@@ -58,7 +58,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """Letters that the replies to one request name, and the number of tokens that the server counted, or 0."""
+    """Letters named in the replies to one request, and the number of tokens that the server counted, or 0."""
 
     letters: tuple[str | None, ...]
     n_tokens: int = 0
@@ -69,9 +69,9 @@ Ask = Callable[[Question, int, int | None], Heard]
 
 
 class Session:
-    """Probes of one server in one session. They also find out how to ask it: one reply at a time (`single`), or with a seed
-    for each reply (`seeded`). `tastes` are the letters of its replies to the questions with many answers. Without `chat`,
-    letters come from log-probabilities. The methods raise the errors of the client, and the probes `ProbeError`."""
+    """Probes of one server in one session. They also find out how to ask the server: one reply at a time (`single`), or
+    with a seed for each reply (`seeded`). `tastes` are the letters of replies to the questions with many answers. Without
+    `chat`, letters come from log-probabilities. The methods raise the errors of the client, and the probes `ProbeError`."""
 
     def __init__(self, client: Client, ask: Ask, *, chat: bool) -> None:
         self.client, self.chat, self.longest = client, chat, ""
@@ -84,7 +84,7 @@ class Session:
         self._counts: dict[str, tuple[int, float]] = {}
 
     def ask(self, question: Question, n: int = N, seed: int | None = None) -> tuple[str | None, ...]:
-        """Return the letters of the replies, or none if the server refuses the question or was asked enough."""
+        """Return the letters of the replies. Return none if the server refuses the question, or if the budget is spent."""
         if self.budget < 1:
             return ()
         self.budget -= 1
@@ -101,18 +101,18 @@ class Session:
 
     @property
     def drops_system(self) -> bool:
-        """Whether the server's own token counts show that it leaves out a system prompt, as some chat templates do. It
-        changes no prompt of ours, which have none."""
+        """Whether the server's own token counts show that it drops a system prompt, as some chat templates do. This changes
+        no prompt of ours, because our prompts have no system prompt."""
         (system, density), (short, _) = (self._counts.get(kind, (0, 1.0)) for kind in ("system", "short"))
         return 0 < system < short and density < _PLAIN
 
     def doubt(self) -> None:
-        """Add the initial budget only once more, to find out whether the server or its model failed."""
+        """Add the initial budget one more time (never twice), to find out whether the server or its model failed."""
         self.budget += 0 if self._doubted else model_settings.PROBES
         self._doubted = True
 
     def follow(self, kind: str, n: int) -> list[bool]:
-        """Ask questions of a kind until there were `n`. Return whether each reply is the word that the question names."""
+        """Ask test questions of one kind until `n` have been asked. Return whether each reply is the named word."""
         trials = self.trials.setdefault(kind, [])
         while len(trials) < n and (letters := self.ask(question := self._recalling(kind, len(trials)))):
             # The most common letter, because a model that draws its replies may miss the word in some of them.
@@ -124,7 +124,7 @@ class Session:
         return trials
 
     def fail(self, what: str, *, code: str) -> ProbeError:
-        """Return the error of a failed probe. `what` is a verb phrase, what was expected, and what to do."""
+        """Return the error of a failed probe. `what` is a verb phrase, followed by what was expected and what to do."""
         return ProbeError(*self.client.fault(what, code=code).lines, code=code)
 
     def _recalling(self, kind: str, number: int) -> Question:
@@ -165,8 +165,8 @@ class Probe(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Questions (`n` of them) about a word that the prompt names at a certain place (`kind`). Those of `controls` name it
-    in the question."""
+    """Questions (`n` of them) about a word that the prompt names at a certain position (`kind`). The questions of
+    `controls` name the word in the question."""
 
     code: str
     kind: str
@@ -175,7 +175,7 @@ class Recall:
     fault: str
 
     def run(self, session: Session) -> None:
-        """Compare the questions with the controls. A server that loses the word finds it no more often than by guessing."""
+        """Compare the questions with the controls. A server that lost the word finds it no more often than by guessing."""
         before, control = len(session.trials.get(self.kind, ())), session.trials.get("short", ())
         if self.kind == "system" and (session.drops_system or not session.chat):
             return
@@ -201,7 +201,7 @@ class Recall:
 
 
 def can_still_fail(trials: Sequence[bool], control: Sequence[bool]) -> bool:
-    """Return whether a server could still fail if it missed the word in all further trials."""
+    """Return whether a server would fail if it missed the word in all further trials."""
     n_further = (n - len(trials) for n in _N_TRIALS if n > len(trials))
     return any(likelihood_ratio([*trials, *[False] * n], control) >= LEAST_RATIO for n in n_further)
 
@@ -219,13 +219,13 @@ def likelihood_ratio(trials: Sequence[bool], control: Sequence[bool]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Text that the server adds to prompts (by its own count of tokens), and that keeps the model from its task."""
+    """Text that the server adds to prompts (by its own count of tokens), and that distracts the model from its task."""
 
     code: str = "added-text"
 
     def run(self, session: Session) -> None:
-        """Judge the replies of the other probes. A model that is right, or else says always the same, does not guess: it
-        would be right in one of seven."""
+        """Judge the replies of the other probes. A model that is right, or that otherwise always says the same, does not
+        guess: a guess would be right in one of seven replies."""
         n_right = sum(sum(hits) for kind, hits in session.trials.items() if kind != "system")
         if not session.adds_text or not session.missed:
             return
@@ -246,7 +246,7 @@ class DrawnReplies:
     code: str = "copied-replies"
 
     def run(self, session: Session) -> None:
-        """Find out how the replies differ. Raise `ProbeError` if they only differ where the prompts do."""
+        """Find out how the replies differ. Raise `ProbeError` if they differ only if the prompts differ."""
         if not session.chat:
             return
         questions = [Question(_lettered(*taste)) for taste in _TASTES]
@@ -316,8 +316,8 @@ def _as_texts(replies: Sequence[Sequence[str | None]]) -> tuple[str, ...]:
 
 
 def are_alike(first: Sequence[str], second: Sequence[str], level: float) -> bool:
-    """Return whether two sets of replies (one text of letters per question) can come from one model, by a permutation test
-    of the sum of the absolute differences of their shares, at this level."""
+    """Return whether two sets of replies (one text of letters per question) can come from one model. This is a permutation
+    test, at the given level, of the sum of the absolute differences between their shares."""
     rng, n_drawn = np.random.default_rng(0), 20_000
     statistic, drawn = 0.0, np.zeros(n_drawn)
     for a, b in zip(first, second, strict=False):

@@ -1,4 +1,4 @@
-"""Servers of one model: the least busy server gets the next request, and lost servers are set aside.
+"""Servers of one model. The least busy server gets the next request, and lost servers are set aside.
 
 All must have the same model. What a server answered counts only if a later probe of it finds that model, so other servers
 repeat what a lost one answered since its last probe.
@@ -72,8 +72,8 @@ class Server:
         return session
 
     def probe(self, probes: Sequence[Probe], longest: str) -> None:
-        """Ask probes that have as many words as the prompt `longest`. Raise `ProbeError` if the server fails one. A server
-        that spells prompts needs none."""
+        """Ask probes that have as many words as the prompt `longest`. Raise `ProbeError` if the server fails a probe. A
+        server that spells prompts needs no probe."""
         if self.capabilities.form is None:
             self.session.longest = longest
             for probe in probes:
@@ -99,7 +99,7 @@ class Server:
 
     @cached_property
     def score(self) -> Callable[[Job], Scored]:
-        """Function that scores a job, and checks that the server reads its whole prompt."""
+        """Function that scores a job and checks that the server reads the whole prompt."""
         can, client = self.capabilities, self.client
         if (way := self._way) is not None:
             check = Reach(client, None, lambda text: way.ask(client, text)).check
@@ -123,7 +123,7 @@ class Server:
         )
 
     def write(self, prompt: str, max_tokens: int) -> Reply | None:
-        """Return the reply to a prompt, an empty one if a filter blocks the prompt, or None if the prompt is too long."""
+        """Return the reply to a prompt, an empty reply if a filter blocks the prompt, or None if the prompt is too long."""
         path, length = self.writing
         try:
             reply = self._send(prompt, max_tokens, path, length)
@@ -151,7 +151,7 @@ class Server:
 
 
 class Servers(Closing):
-    """Thread-safe pool of the servers of a model. `living` are those that were not lost.
+    """Thread-safe pool of the servers of a model. `living` are the servers that are not lost.
 
     A server is lost if it sends no usable reply. While others live, a request is repeated only once. A lost one is tried
     again in the background, and joins if it has the same model. The last one gets all retries, and its error is raised.
@@ -172,8 +172,8 @@ class Servers(Closing):
             server.client.close()
 
     def usage(self) -> Json:
-        """Return an entry for run.log: the numbers of calls and tokens, and their cost, or None if prices are
-        unknown. A call may answer several requests."""
+        """Return an entry for run.log: the numbers of calls and tokens, and their cost (None if prices are unknown). A call
+        may answer several requests."""
         counts = sum((server.client.counts for server in self._all), Counter[str]())
         shown_counts = {name: counts[name] for name in ("calls", "tried_again", "tokens_in", "tokens_out")}
         cost = self.model.cost(counts["tokens_in"], counts["tokens_out"])
@@ -181,7 +181,7 @@ class Servers(Closing):
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Requests that all servers support. Raise `ModelError` if their models or abilities differ."""
+        """Requests that all servers support. Raise `ModelError` if the servers' models or supported requests differ."""
         (_, can), *others = self.each(lambda server: (server, server.capabilities))
         for server, _ in others:
             server.require_like(can)
@@ -190,7 +190,7 @@ class Servers(Closing):
         return can
 
     def verify(self, can: Capabilities | None = None) -> None:
-        """Check that each probed server still has the model of the first probe. Raise `ModelError` if one does not."""
+        """Check that each probed server still has the model of the first probe. Raise `ModelError` if one has not."""
         if (first := can or vars(self).get("capabilities")) is not None:
             self.each(lambda server: require_same(server.questions, first))
 
@@ -204,7 +204,7 @@ class Servers(Closing):
         return results
 
     def least_busy(self, ask: Callable[[Server], R]) -> tuple[Server, R]:
-        """Call `ask` with the least busy server, or with the next one if it is lost. Return the server and the result."""
+        """Call `ask` with the least busy server that is not lost. Return the server and the result."""
         while True:
             with self._lock:
                 server = min(self.living, key=self._busy.__getitem__)
