@@ -1,1 +1,1 @@
-"""Policies for reading, keeping, and writing public and restricted sets, which differ only here."""
+"""Steps of a run, from the config to the folder. Public and restricted sets differ only in their policy."""

@@ -1,4 +1,4 @@
-"""Runs made from logs to compare models: one run for each task, with all logs of the task."""
+"""Make runs from logs to compare models: one run per task, with all logs of the task."""
 
 import contextlib
 from collections import Counter
@@ -20,7 +20,7 @@ _TABLE = pick_tables.READER.kind
 
 @dataclass(frozen=True)
 class _ReadLog:
-    """Readable log, its task ("" if only the file names it), and its models, each with its view."""
+    """Readable log with its task ("" if only the file names it), and the view of each of its models."""
 
     file: LogPath
     task: str
@@ -28,7 +28,7 @@ class _ReadLog:
 
     @property
     def names(self) -> set[str]:
-        """Names of the log's models: the name from the user or `_distinguished`, or otherwise those in the log."""
+        """Names of the log's models: the name from the user or from `_distinguished`, or else the names in the log."""
         return {self.file.model} if self.file.model else {model for model, _ in self.models}
 
 
@@ -69,14 +69,14 @@ def runs_of_logs(
 
 
 def notes_of(run: Run) -> Sequence[str]:
-    """Return the notes on a run's logs, such as keys that differ, except the note on what a screen lacks."""
+    """Return the notes on a run's logs, such as different keys, except the note that the logs have no voters."""
     pairs = zip(run.manifest["config"]["notes"], run.manifest["import"]["note_codes"], strict=True)
     return [note for note, code in pairs if code != NO_VOTERS]
 
 
 def _read(file: LogPath, options: LogOptions) -> _ReadLog | None:
-    """Read a log, or return None if it is an unreadable log of a folder. A log that names no model gets the name of its
-    file."""
+    """Read a log. Return None if it is an unreadable log in a folder. A log that names no model gets the name
+    of its file."""
     try:
         return _described(file, options)
     except DataError:
@@ -97,13 +97,12 @@ def _described(file: LogPath, options: LogOptions) -> _ReadLog:
 
 
 def _with_several_models(groups: Sequence[Sequence[_ReadLog]]) -> list[list[_ReadLog]]:
-    """Return the groups of logs that have more than one model."""
     distinguished = map(_distinguished, groups)
     return [group for group in distinguished if len({name for log in group for name in log.names}) > 1]
 
 
 def _distinguished(logs: Sequence[_ReadLog]) -> list[_ReadLog]:
-    """Name each log's model after its file if another log has a model of this name under the same view."""
+    """Name each log's model after the file, if another log has a model with the same name and view."""
     n_logs = Counter(model_view for log in logs for model_view in log.models)
     named = []
     for log in logs:

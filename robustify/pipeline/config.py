@@ -60,7 +60,7 @@ _FILES = (*NAMED_FILES, "cloze.labels", "data", "data.[]", "data.path", "data.in
 
 
 def _model_entry(value: object) -> Any:
-    """Convert a model entry to a mapping. If only a path or address is given, its last part becomes the name."""
+    """Convert a model entry to a mapping. If only a path or address is given, the last part of it becomes the name."""
     match value:
         case str() if served := served_at(value):
             return {"name": _short(served[0]), "engine": "openai", "model": served[0], "base_url": served[1]}
@@ -101,10 +101,10 @@ class Inferring(Settings):
 
 
 class Adapters(Protocol):
-    """How configs name restricted sets."""
+    """Protocol by which configs name restricted sets."""
 
     def is_path(self, name: str) -> bool:
-        """Return whether an adapter is given as a path."""
+        """Return whether the name of an adapter is a path."""
         ...
 
     def place(self, name: str) -> Path:
@@ -112,7 +112,7 @@ class Adapters(Protocol):
         ...
 
     def with_adapter(self, tree: dict[str, Any], name: str) -> dict[str, Any]:
-        """Return the tree of the config `name`. If it names an adapter, add the data and sensitivity of the adapter."""
+        """Return the tree of the config `name`. If the config names an adapter, add the adapter's data and sensitivity."""
         ...
 
 
@@ -182,7 +182,7 @@ class Config(Settings):
 
     @property
     def asks_models(self) -> bool:
-        """Whether a run asks models, or reads answers that models wrote."""
+        """Whether a run asks models, rather than only reading answers that models wrote."""
         return bool(self.models) or self.free is not None or self.infer_question is not None
 
     @property
@@ -193,7 +193,7 @@ class Config(Settings):
 
 def load(path: Path, adapters: Adapters, overrides: Mapping[str, object] | None = None) -> Config:
     """Read a config and the configs that it extends. `overrides` maps dotted names to other values. Raise `UsageError`,
-    with all faults, if the YAML is unreadable, or keys or values are invalid."""
+    with all faults, if the YAML is unreadable, or if keys or values are invalid."""
     tree = overridden(_tree(path, adapters), overrides or {})
     return parse(adapters.with_adapter(tree, path.name), path.name)
 
@@ -207,7 +207,7 @@ def config_for(
     public: bool,
     source_options: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the config that `data` names, or make one for a public file of items with the arguments of its `Source`. Raise
+    """Return the config that `data` names, or make a config for a public file of items, with these `source_options`. Raise
     `UsageError` if the file does not exist, `public` is missing for a file of items, or an option does not fit."""
     source_options = source_options or {}
     if is_config(data) or not (os.path.isfile(data) or named_set(data) or (public and os.path.isdir(data))):
@@ -252,7 +252,7 @@ def mode_of(models: Sequence[str]) -> Mode:
 
 
 def free_block(path: Path, adapters: Adapters) -> Mapping[str, Any]:
-    """Return the `free:` block of a config. No other block is needed. Raise `UsageError` if it is missing."""
+    """Return the `free:` block of a config, which needs no other block. Raise `UsageError` if the block is missing."""
     block = _tree(path, adapters).get("free")
     if not isinstance(block, dict):
         raise UsageError(
@@ -262,7 +262,7 @@ def free_block(path: Path, adapters: Adapters) -> Mapping[str, Any]:
 
 
 def overridden(tree: Mapping[str, Any], overrides: Mapping[str, object]) -> dict[str, Any]:
-    """Return a copy of a config tree in which the values at dotted names are replaced."""
+    """Return a copy of a config tree with new values at dotted names."""
     out: dict[str, Any] = copy.deepcopy(dict(tree))
     for dotted, value in overrides.items():
         *steps, last = dotted.split(".")
@@ -288,7 +288,7 @@ def parse(tree: Mapping[str, Any], name: str) -> Config:
 def _tree(
     path: Path, adapters: Adapters, seen: tuple[Path, ...] = (), read: list[int] | None = None
 ) -> dict[str, Any]:
-    """Read a config and merge it with the configs that it extends. `read` collects the file sizes in bytes."""
+    """Read a config, and merge it with the configs that it extends. The file sizes in bytes are appended to `read`."""
     path, read = path.resolve(), [] if read is None else read
     if path in seen:
         raise UsageError(
@@ -334,7 +334,7 @@ def _tree(
 
 
 def edited(node: Any, steps: Sequence[str], change: Callable[[str], str]) -> Any:
-    """Return a copy of a config tree with `change` applied to the texts at a key path. `steps` is the split path."""
+    """Return a copy of a config tree with `change` applied to every text at a path, whose keys are `steps`."""
     match node, steps:
         case str(), []:
             return change(node)
@@ -365,14 +365,14 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def models_named(names: Sequence[str]) -> tuple[ModelSettings, ...]:
-    """Return the settings of the models that a command line names. Names are as in `with_models`. Raise as `parse`."""
+    """Return the settings of models named on a command line, as in `with_models`. Raise the errors of `parse`."""
     tree = {"name": "models", "sensitivity": "public", "data": "-", "models": [*names]}
     return parse(tree, "--models").models
 
 
 def with_models(config: Config, names: Sequence[str], device: str | None = None) -> Config:
-    """Return a copy of a config with the named models. `ID=openai:URL` names a model on a server. Models that the config
-    already has keep their settings. Raise `UsageError` if two models share a name, or an address is invalid."""
+    """Return a copy of a config with the named models. `ID=openai:URL` names a model on a server. Models that are already
+    in the config keep their settings. Raise `UsageError` if two models share a name, or an address is invalid."""
     have = {m.name: m.model_dump() for m in config.models}
     models = [have.get(name) or _model_entry(name) for name in names] or list(have.values())
     if device is not None:

@@ -1,4 +1,4 @@
-"""Vectors of texts by the sentence encoder."""
+"""Embed texts with the sentence encoder."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 def options_for_bfloat16(items: Sequence[Item]) -> int:
-    """Return how many options the encoder would embed faster in bfloat16, or 0 if this saves little time."""
+    """Return the number of options that the encoder would embed faster in bfloat16, or 0 if this saves little time."""
     if len(items) * 2 < MANY_OPTIONS or not _has_bfloat16():
         return 0
     n_options = len({choice for item in encoded(items) for choice in item.choices})
@@ -36,7 +36,7 @@ def _has_bfloat16() -> bool:
 
 
 def embed_texts(texts: Sequence[str], cache: Path, *, keep: bool) -> Floats | None:
-    """Return what `embedding` yields."""
+    """Return the vector of each text (n_texts, width), or None if the encoder is not available."""
     with embedding(texts, cache, keep=keep) as embedded:
         return embedded(no_progress)
 
@@ -45,8 +45,8 @@ def embed_texts(texts: Sequence[str], cache: Path, *, keep: bool) -> Floats | No
 def embedding(
     texts: Sequence[str], cache: Path, *, keep: bool, dtype: str = "float32", leave_core: bool = False
 ) -> Iterator[Callable[[Progress], Floats | None]]:
-    """Begin to embed each text with the sentence encoder, and yield a function that waits for the vectors (n_texts, width).
-    It returns None if the encoder is not available. Many texts are embedded by a process of its own, beside this one.
+    """Start the sentence encoder on texts, and yield a function that waits for their vectors (n_texts, width). The function
+    returns None if the encoder is not available. Many texts are embedded in a separate process.
 
     If `keep`, vectors are cached under a digest of the texts and the `dtype` in which the encoder multiplies, which those
     of a restricted set must not be. Raise `ModelError` if the encoder files are damaged, and as `encoding`.
@@ -84,11 +84,11 @@ def embedding(
 
 
 def _nothing(_: Progress) -> None:
-    """Return no vectors, because no process computes them."""
+    """Return None, because no process computes vectors."""
 
 
 def _stored(file: Path, n_texts: int) -> Floats | None:
-    """Return the vectors in a file of the cache, or None if it is missing or damaged, as after a power failure."""
+    """Return the vectors in a file of the cache, or None if the file is missing or damaged (after a power failure)."""
     data = b""
     with suppress(OSError):
         data = file.read_bytes()

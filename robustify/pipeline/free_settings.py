@@ -1,4 +1,4 @@
-"""Settings of free response: the `free:` block of a config, which the wing of free response reads.
+"""Settings of free response: the `free:` block of a config.
 
 Templates are imported only if a method needs them, because configs without this block must load fast.
 """
@@ -31,7 +31,7 @@ RUBRICS: Mapping[str, Kind] = {"mcq": "short_text", "numeric": "numeric", "expla
 
 
 class JudgeSettings(Settings):
-    """Settings of the judge, a model at an OpenAI-compatible server, as explained in docs/freeform.md."""
+    """Settings of the judge, a model on an OpenAI-compatible server, as explained in docs/freeform.md."""
 
     model: str = Field(min_length=1)
     base_url: Address
@@ -84,7 +84,7 @@ class FreeSettings(Settings):
 
     @property
     def who(self) -> Mode:
-        """Grading mode: with `rubrics`, the judge grades by default."""
+        """Grading mode. With `rubrics`, the judge grades by default."""
         return self.mode or ("judge" if self.rubrics else "auto")
 
     @property
@@ -112,7 +112,7 @@ class FreeSettings(Settings):
         return read_jsonl(Path(self.examples), solved) if self.examples else []
 
     def solved(self, template: "PromptTemplate", given: Mapping[str, object]) -> "list[Message]":
-        """Return the examples of a judge's template as turns of a conversation. `given` are variables that all share."""
+        """Return the examples of a judge's template as turns of a conversation. All share the variables `given`."""
         from robustify.items.prompt_templates import Message, rendered
 
         turns = list[Message]()

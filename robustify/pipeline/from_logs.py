@@ -1,5 +1,5 @@
-"""Runs made from answers in existing logs. Assumptions are recorded as notes. If the items have text,
-heuristics and the probe are added."""
+"""Make a run from answers in existing logs. Assumptions are recorded as notes. If the items have text, heuristics and the
+probe are added."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -98,8 +98,8 @@ def run_of_logs(
 
 
 def _benchmark(sources: Sequence[Source], guard: Guard, options: LogOptions) -> tuple[Loaded, LogOptions]:
-    """Load the files of the benchmark. If they cannot be read, the mapped columns of items are theirs, not those of the
-    logs. Return the benchmark, and the options for the logs."""
+    """Load the files of the benchmark. If this fails, apply the mapped columns of items to these files instead of the logs.
+    Return the benchmark, and the options for the logs."""
     try:
         return load_many(sources, guard), options
     except DataError:
@@ -115,7 +115,7 @@ def _benchmark(sources: Sequence[Source], guard: Guard, options: LogOptions) -> 
 
 
 def _without_folder(source: Source) -> dict[str, Any]:
-    """Return how a file of items was read, for the config. Folders differ between machines."""
+    """Return how a file of items was read, for the config, without its folder, because folders differ between machines."""
     return {**source.model_dump(), "path": with_path(source.path, lambda file: Path(file).name)}
 
 
@@ -125,7 +125,7 @@ def _config(
     data: Sequence[Mapping[str, Any]],
     settings: Mapping[str, object],
 ) -> Config:
-    """Return the settings for judging imported answers. Models need none, because their answers are in the logs."""
+    """Return the settings for judging imported answers. Models have no settings, because their answers are in the logs."""
     models_of = {view: [m for v, m, _ in gathered.answers.askings() if v == view] for view in _SCREENS}
     mode = settings.get("screen.mode") or next(
         (_SCREENS[view] for view, models in models_of.items() if models), "letter"
@@ -144,7 +144,7 @@ def _config(
 
 
 def _log_notes(logs: Sequence[Log], gathered: Gathered) -> list[Notice]:
-    """Return each note on the logs once, with their names, and those on all logs together."""
+    """Return each note on the logs once, with the names of its logs, and the notes on all logs together."""
     notes: dict[Notice, list[str]] = {}
     for log in logs:
         for note in log.notes:
@@ -154,7 +154,7 @@ def _log_notes(logs: Sequence[Log], gathered: Gathered) -> list[Notice]:
 
 
 def _unscreened(hidden: object, mode: object, *, has_texts: bool) -> Notice:
-    """Return a note that logs have no voters' answers, and on how to get them."""
+    """Return a note that the logs contain no voters' answers, and on how to get such answers."""
     view = next(view for view, kind in _SCREENS.items() if kind == mode)
     lacking = "only rules and probes of the options look for keys" if has_texts else "there are no flags"
     return Notice(

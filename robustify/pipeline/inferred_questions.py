@@ -1,5 +1,5 @@
-"""Questions that models infer from options alone, and their similarity to the real questions, which the filter does not
-use."""
+"""Let models infer questions from options alone, and measure the similarity to the real questions. The filter
+does not use it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,8 +26,8 @@ Inferred = dict[str, dict[str, str]]
 def infer_questions(
     model: object, settings: Inferring, items: Sequence[Item], kept: Replies, progress: Progress = no_progress
 ) -> Inferred:
-    """Ask a model to infer questions from choices. Return none if it is not selected or cannot generate text.
-    Raise `UsageError` if the settings name this model, but its engine cannot generate text."""
+    """Ask a model to infer questions from choices. Return no questions if the model is not selected or cannot generate
+    text. Raise `UsageError` if the settings name this model, but its engine cannot generate text."""
     name: str = getattr(model, "name", "")
     if not isinstance(model, Writer):
         if name in settings.models:
@@ -50,7 +50,7 @@ def _first_line(text: str) -> str:
 def compare_inferred(
     items: Sequence[Item], inferred: Mapping[str, Mapping[str, str]], cache: Path, *, keep: bool
 ) -> Iterator[Answer]:
-    """Yield how similar each inferred question is to the real one, by words, and by meaning if the encoder is available."""
+    """Yield each inferred question's similarity to the real question, by words and, if the encoder is there, by meaning."""
     for model, texts in inferred.items():
         written = [texts.get(item.id, "").strip() for item in items]
         some = np.array([bool(text) for text in written])
@@ -65,19 +65,19 @@ def compare_inferred(
 
 
 class QuestionInference:
-    """Questions that the models of one run infer. Replies are cached if `keep`, which a restricted set must not be."""
+    """Questions that the models of one run infer. If `keep` (never for a restricted set), replies are cached."""
 
     def __init__(self, settings: Inferring, items: Sequence[Item], cache: Path, *, keep: bool) -> None:
         self._settings, self._items, self._cache, self._keep = settings, items, cache, keep
         self._replies, self._inferred = Replies(cache if keep else None), Inferred()
 
     def ask(self, name: str, model: object, watch: Watch) -> None:
-        """Ask a loaded model to infer the questions. Raise as `infer_questions`."""
+        """Ask a loaded model to infer the questions. Raise the errors of `infer_questions`."""
         with watch(f"{name}, questions from choices", len(self._items)) as progress:
             self._inferred |= infer_questions(model, self._settings, self._items, self._replies, progress)
 
     def answers(self) -> Iterator[Answer]:
-        """Return how similar the inferred questions are to the real ones."""
+        """Return the similarity of the inferred questions to the real questions."""
         return compare_inferred(self._items, self._inferred, self._cache, keep=self._keep)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Logs for `lint`, and the items in them."""
+"""Read logs for `lint`, and find the items in them."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,7 +31,7 @@ _BLIND = ("choices_only:", "choices_only_text:")
 
 
 def may_be_log(path: Path) -> bool:
-    """Return whether the start of a file has a typical word of logs. Only then are the readers of logs loaded."""
+    """Return whether a file begins like a log. Only then are the readers of logs loaded."""
     if not path.is_file():
         return False
     if path.suffix.lower() in _BINARY:
@@ -52,8 +52,8 @@ def files_in(folder: str) -> list[str]:
 
 
 def as_log(file: str, source_options: Mapping[str, Any], guard: Guard, *, certain: bool) -> LintedLog | None:
-    """Read a log ([VIEW:]FILE) with its prompts, or return None if the file is not a log. With `certain`, any table is read
-    as one. Raise `AuthorisationError` if its items are sensitive, and the errors of `read_logs`."""
+    """Read a log ([VIEW:]FILE) with its prompts. Return None if the file is not a log. With `certain`, read any table as a
+    log. Raise `AuthorisationError` if the items are sensitive, and the errors of `read_logs`."""
     prefixed = not Path(file).exists() and file.startswith(_BLIND)
     if not certain and not prefixed and not may_be_log(Path(file)):
         return None
@@ -88,7 +88,7 @@ def _columns(fields: FieldMap | None) -> dict[str, str]:
 
 
 def items_of_log(linted: LintedLog) -> Loaded:
-    """Return the items of a log, each at the first line that shows it."""
+    """Return the items of a log, each with the first line that contains it."""
     log = linted.log
     first: dict[tuple[str, tuple[str, ...], str], LogReply] = {}
     for row in linted.rows:

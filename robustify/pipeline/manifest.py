@@ -1,4 +1,4 @@
-"""`run.json`: settings, sources, versions, and the signature of a run."""
+"""Build `run.json`, which contains the settings, sources, versions, and signature of a run."""
 
 import contextlib
 import platform
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def data_tree(
     bench: Loaded, n_items: int, notes: Sequence[str] = (), matches: "Overlap | None" = None
 ) -> dict[str, Any]:
-    """Return the `data` object of run.json, with which a run can be judged again without the benchmark file.
-    It has the layout, digest, counts, defects by line, notes, and items found in text files."""
+    """Return the `data` object of run.json, with which a run can be judged again without the benchmark file. It has the
+    layout, digest, counts, defects by line, notes, and items found in text files."""
     return {
         **({"notes": list(notes), "note_codes": [*map(notice_code, notes)]} if notes else {}),
         "layout": bench.layout,
@@ -46,7 +46,7 @@ def data_tree(
 
 
 def _line_runs(lines: Sequence[int]) -> list[list[int]]:
-    """Encode line numbers compactly: the index and line of each item that does not directly follow the item before it."""
+    """Encode line numbers compactly: list the index and line of each item that does not follow the previous one."""
     return [[i, line] for i, line in enumerate(lines) if not i or line != lines[i - 1] + 1]
 
 
@@ -64,7 +64,7 @@ def public_manifest(config: Config, run_input: RunInput) -> dict[str, Any]:
 def manifest_of(
     config: Config, run_input: RunInput, settings: Mapping[str, Any], **about: object
 ) -> dict[str, Any]:
-    """Return the part of run.json that all runs share. `settings` is the public part of the config, `about` adds fields."""
+    """Return the part of run.json that all runs share. `settings` is the config's public part, and `about` adds fields."""
     return {
         "format": FORMAT,
         "robustify": __version__,

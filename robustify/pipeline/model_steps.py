@@ -1,4 +1,4 @@
-"""Steps of a run that need its models: checking them, estimating their work, and asking them.
+"""Steps of a run that need its models: check them, estimate their work, and ask them.
 
 They are imported only if the config has models or free-text answers.
 """
@@ -28,8 +28,8 @@ def require_models(config: Config, cache: Path) -> None:
 
 
 def remaining_work(bench: Loaded, cache: Path, policy: SetPolicy) -> dict[str, Remaining]:
-    """Count the unanswered requests of each model whose files are here. Models on this machine score some items, and
-    servers are not asked. Raise as `require_models`."""
+    """Return the number of unanswered requests of each model whose files are on this machine. Local models score some
+    items, and servers are not asked. Raise the errors of `require_models`."""
     config, remaining = policy.config, dict[str, Remaining]()
     here = tuple(m for m in config.models if not megabytes(m.reference, cache))
     require_models(config.model_copy(update={"models": here}), cache)
@@ -47,7 +47,7 @@ def forecast_models(
     wings: Wings,
     remaining: Mapping[str, Remaining],
 ) -> Forecast:
-    """Return the estimated work of all models, without the part (`remaining`) that the cache already answers."""
+    """Return the estimated work of all models. `remaining` has the requests that the cache does not answer yet."""
     config, free, hidden = policy.config, policy.config.free, not policy.keeps_texts
     scored = forecast(config.name, bench.items, config.asking, config.models, cache, restricted=hidden)
     scored = with_remaining(scored, remaining)
@@ -60,7 +60,7 @@ def forecast_models(
 def ask_models(
     bench: Loaded, run_input: RunInput, cache: Path, watch: Watch, policy: SetPolicy, wings: Wings
 ) -> RunInput:
-    """Ask the models one after another, and add their answers and the usage that their servers report."""
+    """Ask the models one after another, and add the answers, and the usage that servers report."""
     config, items, keep = policy.config, bench.items, policy.keeps_texts
     free = None if config.free is None else wings.free().start(config.free, items, cache, restricted=not keep)
     inference = None

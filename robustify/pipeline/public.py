@@ -1,4 +1,4 @@
-"""Run folder of a public set, with its answers and verdicts, and with its items if their text is known."""
+"""Read public sets, and write their run folders with answers and verdicts, and with items if their text is known."""
 
 import csv
 import os
@@ -37,7 +37,7 @@ from robustify.runs.run import Run, write_items, write_lines
 
 @dataclass(frozen=True, slots=True)
 class PublicPolicy:
-    """Policy of a public set. Everything may be kept and shown, and scores are cached under plain digests."""
+    """Policy of a public set. Everything may be kept and shown, and scores are cached under digests without a key."""
 
     config: Config
     guard: Guard
@@ -53,7 +53,7 @@ class PublicPolicy:
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """Fields of run.json that runs of other restricted sets or keys have."""
+        """No fields, because only restricted sets have any."""
         return {}
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
@@ -61,7 +61,7 @@ class PublicPolicy:
         return nullcontext()
 
     def read(self) -> Loaded:
-        """Load the items of the config's files. Raises `AuthorisationError` if they are recognized as sensitive."""
+        """Load the items of the config's files. Raise `AuthorisationError` if they are recognized as sensitive."""
         about = self.config
         return load_many(about.data, self.guard, adapter=about.adapter, names=[about.name])
 
@@ -73,7 +73,7 @@ class PublicPolicy:
         return notes(bench)
 
     def first_page(self, folder: Path, forecast: Forecast) -> Callable[[Judgement], None] | None:
-        """Return a function that writes a preliminary report while a long run is in progress, or None if none is needed."""
+        """Return a function that writes a preliminary report during a long run, or None if no such report is needed."""
         if not forecast.is_long or self.config.screen.criterion != FDR or (folder / runs.MANIFEST).is_file():
             return None
 
@@ -121,8 +121,8 @@ class PublicPolicy:
 
 
 def judged_run(config: Config, run_input: RunInput, folder: Path, guard: Guard, *, force: bool) -> Run:
-    """Judge the answers to a public set, and write the run. Raise `UsageError` without `force` if the folder has a run of
-    another benchmark, and as `PublicPolicy.write`."""
+    """Judge the answers to a public set, and write the run. Raise `UsageError` if the folder has a run of another benchmark
+    and `force` is false, and the errors of `PublicPolicy.write`."""
     if not force:
         runs.refuse_other(folder, config.name, run_input.data["sha256"], run_input.items or (), guard)
     with runs.run_lock(folder):
@@ -132,7 +132,7 @@ def judged_run(config: Config, run_input: RunInput, folder: Path, guard: Guard, 
 def _write_texts(
     place: Path, config: Config, run_input: RunInput, items: Sequence[Item], judgement: Judgement
 ) -> dict[str, list[Item]]:
-    """Write the splits and, if there is any, the evidence by item. Return the items by split."""
+    """Write the splits, and the evidence for each item if there is any. Return the items of each split."""
     verdicts, excluded = judgement.verdicts, judgement.cloze_excluded
     verdict = {v.item: v.verdict for v in verdicts}
     splits = {
@@ -158,7 +158,7 @@ def _write_texts(
 
 
 def write_verdicts(path: Path, judgement: Judgement, topics: Mapping[str, str]) -> None:
-    """Write one row per item, in the order in which items were asked, with a summary of the evidence on the item. Names
+    """Write one row per item, in the order in which items were asked, with a summary of the evidence for the item. Names
     that look like formulas are quoted. Columns without evidence are empty."""
     verdicts, items = judgement.verdicts, judgement.verdicts.items
     spelled = {topic: neutral(topic) for topic in set(topics.values())}
@@ -197,7 +197,6 @@ def _each(values: npt.NDArray[Any]) -> Iterator[Any]:
 
 
 def _evidence(evidence: ItemEvidence | None, n: int) -> dict[str, Iterable[object]]:
-    """Return the evidence as columns by item, such as the pick, its probability, and the leading cue."""
     names = [column.name for column in fields(EvidenceTable)]
     if evidence is None:
         return dict.fromkeys(names, [""] * n)

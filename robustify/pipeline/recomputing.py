@@ -1,4 +1,4 @@
-"""Comparison of a run with its answers, which are judged again: every number and file is compared."""
+"""Judge a run's answers again, and compare every number and file with the stored ones."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _CLOSE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class OtherValue:
-    """Value of `summary.json` at a dotted `path`, and the value that the answers give."""
+    """Stored and recomputed value of `summary.json` at a dotted `path`, if they differ."""
 
     path: str
     stored: Leaf
@@ -30,9 +30,9 @@ class OtherValue:
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """Result of judging a run's answers again. Files other than `summary.json` are compared, except for the last digits of
-    their numbers, unless `other_versions` of robustify and the libraries wrote them, which may use other words. In this
-    case, `n_files` is None."""
+    """Result of judging a run's answers again. Files other than `summary.json` are compared except for the last digits of
+    their numbers. `n_files` is None if they were not compared, because `other_versions` of robustify or libraries, which
+    may use other words, wrote them."""
 
     n_values: int
     n_files: int | None
@@ -42,12 +42,12 @@ class Recomputed:
 
     @property
     def agrees(self) -> bool:
-        """Whether every compared number and file is what the answers give."""
+        """Whether every compared number and file equals the recomputed one."""
         return not self.values and not self.files
 
 
 def recomputed(run: Run) -> Recomputed:
-    """Judge the answers of a run again by its own rules, in a temporary folder. Raise as `rejudge`."""
+    """Judge the answers of a run again by its own rules, in a temporary folder. Raise the errors of `rejudge`."""
     with TemporaryDirectory(prefix="robustify-") as place:
         again = rejudge(run, {}, Path(place) / run.folder.resolve().name)
         first, second = run.manifest, again.manifest
@@ -83,7 +83,7 @@ _MOST_DIFFERENCES = 5
 
 
 def require_as_computed(run: Run) -> Recomputed:
-    """Judge a run's answers again. Raise `DataError` if a number or a file is not what they give."""
+    """Judge a run's answers again. Raise `DataError` if a stored number or file differs from the recomputed one."""
     result, code = recomputed(run), "not-as-computed"
     if result.agrees:
         return result
@@ -107,7 +107,7 @@ def require_as_computed(run: Run) -> Recomputed:
 
 
 def _leaves(tree: object, path: str = "") -> Iterator[tuple[str, Leaf]]:
-    """Yield the values of JSON with their dotted paths."""
+    """Yield the values in a JSON tree, with their dotted paths."""
     match tree:
         case Mapping() | list() | tuple() if not tree:
             yield path, "empty"
@@ -125,7 +125,7 @@ _FRACTION = re.compile(r"(-?\d+\.\d+(?:e-?\d+)?)")
 
 
 def _same_text(first: Path, second: Path) -> bool:
-    """Return whether two text files differ only in the last digits of fractions."""
+    """Return whether two text files are equal, or differ only in the last digits of fractions."""
     try:
         parts = [_FRACTION.split(path.read_text(encoding="utf-8")) for path in (first, second)]
     except UnicodeDecodeError:
@@ -139,7 +139,7 @@ def _same_text(first: Path, second: Path) -> bool:
 
 
 def _alike(x: Leaf, y: Leaf) -> bool:
-    """Return whether two values are equal, or are numbers that differ only in their last digits. Counts have none."""
+    """Return whether two values are equal, or are fractions that differ only in the last digits."""
     if isinstance(x, int) or isinstance(y, int):
         return x == y and isinstance(x, bool) == isinstance(y, bool)
     if isinstance(x, float) and isinstance(y, float):

@@ -1,4 +1,4 @@
-"""Input of judging: answers, and facts about a set, of a new or a stored run."""
+"""Input of judging: the answers, and facts about a set, from a new or a stored run."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunInput:
-    """Answers of the models, with everything else that judging and reporting need.
+    """Answers of the models, with all other input of judging and reporting.
 
     `items` is None if their text is unknown. `data`, `templates` and `origin` are parts of run.json: the benchmark, the
     SHA-256 of each template, and the sources of imported answers. `spent` is the usage that servers reported.
@@ -51,7 +51,7 @@ class RunInput:
     spent: Sequence[Mapping[str, object]] = ()
 
     def log(self, folder: Path) -> None:
-        """Append calls, tokens, and cost per server to run.log. Raise `ResourceError` if it cannot be written."""
+        """Append the calls, tokens, and cost of each server to run.log. Raise `ResourceError` if it cannot be written."""
         if not self.spent:
             return
         file, now = folder / "run.log", datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -65,8 +65,8 @@ def unwatched(_label: str, _total: int) -> "AbstractContextManager[Progress]":
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which NumPy and SciPy multiply in one thread. The arrays are so small that a second thread mostly
-    waits, and its waiting is processor time."""
+    """Return a context in which NumPy and SciPy multiply in one thread. The arrays are so small that a second thread would
+    mostly wait, and use processor time while it waits."""
     import scipy.linalg  # noqa: F401 (only libraries that are loaded are limited)
 
     return threadpool_limits(1, "blas")  # type: ignore[no-any-return]
@@ -80,8 +80,8 @@ def answer_from_options(
     keep: bool,
     watch: "Watch" = unwatched,
 ) -> Answers:
-    """Answer items from their options alone, by heuristics, the artifact probe, and the sentence encoder.
-    `keep` caches the encoder's vectors."""
+    """Answer items from their options alone, by heuristics, the artifact probe, and the sentence encoder. If `keep`, cache
+    the encoder's vectors."""
     with one_thread(), _encoder_answers(items, config, cache, keep=keep, watch=watch) as by_meaning:
         tables = [guess(items), Answers.of(probe(items, config.probe))]
         return Answers.concat([*tables, *by_meaning()])
@@ -91,7 +91,7 @@ def answer_from_options(
 def _encoder_answers(
     items: Sequence[Item], config: Config, cache: Path, *, keep: bool, watch: "Watch"
 ) -> Iterator[Callable[[], Sequence[Answers]]]:
-    """Begin the sentence encoder's answers, and yield a function that waits for their table, if there is one."""
+    """Start the sentence encoder, and yield a function that waits for its table of answers, if there is one."""
     if not config.encoder or not has_encoder(cache):
         yield tuple
         return
@@ -144,7 +144,7 @@ def judging_rules(config: Config) -> Rules:
 
 @no_collector()
 def judge_input(config: Config, run_input: RunInput) -> Judgement:
-    """Judge the answers under the rules of the config."""
+    """Judge the answers by the rules of the config."""
     with one_thread():
         return judge(run_input.answers, run_input.facts, judging_rules(config), run_input.items)
 
@@ -161,7 +161,7 @@ def bench_facts(bench: Loaded) -> Facts:
 
 
 def cloze_accuracies(origin: Mapping[str, Any]) -> dict[str, dict[str, Quantity]]:
-    """Return the accuracies by metric that logs of cloze answers state for each model, over all logs of the model."""
+    """Return each model's accuracies on cloze answers as stated in its logs, keyed by model and metric."""
     counts: dict[str, dict[str, tuple[int, int]]] = {}
     for log in origin.get("logs", ()):
         if log["views"] != ["cloze"] or len(log["models"]) != 1:
@@ -185,8 +185,8 @@ def _read_overlap(tree: Mapping[str, Any]) -> "Overlap":
 
 
 def read_input(run: Run, config: Config) -> RunInput:
-    """Read the answers of a run and the facts about its items. Raises `DataError` if its split files or
-    `run.json` are incomplete."""
+    """Read the answers of a run and the facts about its items. Raise `DataError` if its split files or `run.json` are
+    incomplete."""
     data = run.manifest["data"]
     items = run.items
     if items is not None and len(items) != data["n_items"]:

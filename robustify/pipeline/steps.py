@@ -95,7 +95,7 @@ def foretold(config: Config, folder: Path, cache: Path, wings: Wings, *, force: 
 
 def policy_for(config: Config, wings: Wings, folder: Path | None = None) -> SetPolicy:
     """Return the policy for reading the set of a config and writing its run, before any item is read. Raise
-    `AuthorisationError` if a restricted set lacks a required fact, or a model would send prompts to another host."""
+    `AuthorisationError` if a restricted set lacks a requirement, or a model would send prompts to another host."""
     policy = wings.restricted(config, folder, wings.guard)
     return PublicPolicy(config, wings.guard) if policy is None else policy
 
@@ -130,8 +130,8 @@ def _forecast(
 
 
 def require_settings(config: Config, wings: Wings) -> None:
-    """Check the settings before anything is read. Raise `UsageError` if a template or voter is unknown, no model votes,
-    or a template shows the part that `hidden` names."""
+    """Check the settings before anything is read. Raise `UsageError` if a template or voter is unknown, if no model votes,
+    or if a template shows the part that `hidden` names."""
     screens = [t for t in config.asking.templates() if t.view in ("choices_only", "choices_only_text")]
     templates, names = sorted({t.name for t in screens}), sorted(m.name for m in config.models)
     _require_hidden(config.hidden, screens if config.models else ())
@@ -203,7 +203,7 @@ def load_bench(policy: SetPolicy) -> Loaded:
 
 
 def ask_options(bench: Loaded, cache: Path, watch: "Watch", policy: SetPolicy) -> RunInput:
-    """Answer every item from its options alone, and find the items in the files that `contamination` names."""
+    """Answer every item from its options alone, and find the items that occur in the files that `contamination` names."""
     config, texts, matches = policy.config, policy.config.contamination, None
     answers = answer_from_options(bench.items, config, cache, keep=policy.keeps_texts, watch=watch)
     if texts is not None:
@@ -228,7 +228,7 @@ RETIRED = {
 
 
 def _without_retired(tree: Mapping[str, Any]) -> None:
-    """Remove settings of earlier versions from a stored config. Another value is left, and refused by its name."""
+    """Remove settings of earlier versions with their usual values from a stored config. Other values are later rejected."""
     for source in tree["data"]:
         source["path"] = source["path"] or source.get("hub")
         for name in ("layout", "hub", "revision", "config", "files"):
@@ -243,8 +243,8 @@ def _without_retired(tree: Mapping[str, Any]) -> None:
 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: bool = False) -> Run:
-    """Judge a run's answers under other rules and write the result into the same or another folder. `overrides` are new
-    values of settings, by dotted name. Raise `UsageError` without `force` if the folder has a run of another benchmark."""
+    """Judge a run's answers by other rules, and write the result into the same or another folder. `overrides` maps dotted
+    names to new values. Raise `UsageError` if the folder has a run of another benchmark and `force` is false."""
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "

@@ -1,5 +1,5 @@
-"""Parts that a wing may add to the pipeline: a guard, adapters and a policy of restricted sets, and a step that asks
-further questions.
+"""Protocols of the parts that a wing may add to the pipeline: a guard, adapters and a policy of restricted sets, and free
+response.
 
 `robustify/wings.py` plugs the wings in, for commands and the Python API.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SetPolicy(Protocol):
-    """How a set is read, shown, and written. Nothing else asks whether a set is restricted."""
+    """Rules for reading, showing, and writing a set. No other code asks whether a set is restricted."""
 
     @property
     def config(self) -> Config:
@@ -40,21 +40,21 @@ class SetPolicy(Protocol):
 
     @property
     def identity(self) -> Mapping[str, object]:
-        """Fields of run.json in which only runs of another set or secret key differ. A public set has none."""
+        """Fields of run.json that differ only between runs with different sets or secret keys. A public set has none."""
         ...
 
     @property
     def cache_key(self) -> bytes | None:
-        """Subkey of the score cache, or None for plain digests."""
+        """Subkey of the score cache. It is None if scores are cached under digests without a key."""
         ...
 
     @property
     def keeps_texts(self) -> bool:
-        """Whether anything that contains or depends on single texts may be kept."""
+        """Whether anything that contains or depends on the text of single items may be kept."""
         ...
 
     def inside(self, folder: Path) -> AbstractContextManager[None]:
-        """Return a context in which the set is read, asked, and written."""
+        """Return a context in which the set is read, models are asked, and the run is written."""
         ...
 
     def read(self) -> Loaded:
@@ -66,11 +66,11 @@ class SetPolicy(Protocol):
         ...
 
     def notes(self, bench: Loaded) -> Sequence[str]:
-        """Return the notes on how the data were read that may be shown."""
+        """Return the notes on how the data were read, if they may be shown."""
         ...
 
     def first_page(self, folder: Path, forecast: Forecast) -> Callable[[Judgement], None] | None:
-        """Return a function that writes a preliminary report while a long run is in progress, or None."""
+        """Return a function that writes a preliminary report during a long run, or None."""
         ...
 
     def write(self, folder: Path, run_input: RunInput, judgement: Judgement) -> Run:
@@ -79,7 +79,7 @@ class SetPolicy(Protocol):
 
 
 class FreeAnswers(Protocol):
-    """Answers in words to the questions of one run."""
+    """Models' answers in words to the questions of one run."""
 
     def ask(self, name: str, model: object, watch: "Watch") -> None:
         """Ask a loaded model the questions, unless it cannot generate text or was not selected."""
@@ -104,7 +104,7 @@ class FreeStep(Protocol):
     def start(
         self, settings: FreeSettings, items: Sequence[Item], cache: Path, *, restricted: bool
     ) -> FreeAnswers:
-        """Convert the items to questions, and read answers from files that the settings name."""
+        """Convert the items to questions, and read answers from the files that the settings name."""
         ...
 
 
