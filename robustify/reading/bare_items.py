@@ -1,4 +1,4 @@
-"""Removal of text that all stems or choices of a file share, such as labels, the word `Question:`, or a blank."""
+"""Removal of text that all stems or choices of a file share, such as labels, the word `Question:`, or a space."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ _SHARED_SPACE = Notice(
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """Items without text that all stems or choices of a file share, whether labels were removed (`labelled`), and notes.
-    Rows whose labels are `damaged` keep theirs."""
+    """Items without text that all stems or choices of a file share, whether labels were removed (`labelled`), and
+    notes. Rows whose labels are `damaged` keep theirs."""
 
     raws: rows.Raws
     labelled: bool = False
@@ -82,7 +82,7 @@ def _without_lead(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _labelled_inside(raw: rows.RawItem) -> labelling.Labelled | None:
-    """Return the choices without their labels, or None if a label is missing or may have two meanings in the key."""
+    """Return the choices without their labels. Return None if a label is missing, or the key could mean two choices."""
     if raw.cut == listed_options.BY_LABEL:
         return labelling.Labelled(raw.labels, raw.choices, tuple(range(len(raw.choices))))
     labelled = labelling.split_labels(raw.choices)
@@ -101,7 +101,7 @@ def _without_labels(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _differs_from_labels(raw: rows.RawItem, labelled: labelling.Labelled) -> bool:
-    """Return whether the key could mean two choices, because labels of the file and in the choices differ in order."""
+    """Return whether the key could mean two choices, because the file's labels are in another order than the choices'."""
     ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, labelled.labels))
     return (
         labelling.bare_mark(str(raw.key)) in ours
@@ -112,7 +112,7 @@ def _differs_from_labels(raw: rows.RawItem, labelled: labelling.Labelled) -> boo
 
 
 def _evened(raws: rows.Raws) -> rows.Raws:
-    """Remove the white space with which all choices of a file begin or end, such as the blank after each comma."""
+    """Remove white space from the ends of choices if all choices of a file have it, such as the space after each comma."""
     if not (raws and raws[0].choices and any(edges(raws[0].choices[0]))):
         return raws
     every = [choice for raw in raws for choice in raw.choices]

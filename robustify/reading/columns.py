@@ -1,5 +1,5 @@
-"""Columns of a file: their usual names (`vocabulary.txt`), series of columns with one option each, and rules for the part
-of an item in each column.
+"""Columns of a file: usual names (`vocabulary.txt`), series of columns with one option each, and rules that find the
+column of each part of an item.
 
 The first rule of a part that names a column wins. If it names several columns that could each be the part, the file is
 refused, and nothing is guessed.
@@ -50,7 +50,7 @@ def without_notes(name: str) -> str:
 
 
 def _short_names(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Return columns with their names without notes, except for those whose name another column has."""
+    """Return columns with their names without notes. A column keeps its full name if another column has the short one."""
     every = [*names]
     short = [(name, without_notes(name)) for name in every]
     taken = {*map(name_key, every)}
@@ -78,17 +78,17 @@ _MARKS = frozenset(name_key(name) for part in ("option_mark", "key") for rank in
 
 
 def known_name(name: str) -> bool:
-    """Return whether a column of this name is known as a part of an item."""
+    """Return whether a column name is known as the name of a part of an item."""
     return name_key(without_notes(name)) in _KNOWN or column_label(name)[0] != ""
 
 
 def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:
-    """Return whether a column has a usual name of certain ranks for a part."""
+    """Return whether a column has a usual name for a part, within certain ranks of names."""
     return bool(usual_names([name], NAMES[part][ranks]))
 
 
 def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
-    """Return the columns with names of the first rank that any column has, ignoring case and separators."""
+    """Return the columns whose names have the best rank that any column has, ignoring case and separators."""
     by_name: dict[str, list[str]] = {}
     for column, bare in _short_names(columns):
         by_name.setdefault(name_key(bare), []).append(column)
@@ -97,7 +97,7 @@ def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[
 
 
 def first_value(row: Mapping[str, Any], part: str) -> Any:
-    """Return the first value in a row among the fields with usual names of a part, or None."""
+    """Return a row's first value among the fields with usual names of a part, or None if there is no value."""
     names = (name for rank in NAMES[part] for name in rank)
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
@@ -110,14 +110,14 @@ def every_named(columns: Iterable[str], part: str) -> list[str]:
 
 @lru_cache(4096)
 def column_label(name: str) -> tuple[str, str]:
-    """Return the prefix and the label of an option column, such as `option` and `B`, or two empty texts."""
+    """Return the prefix and the label of an option column, such as `option` and `B`, or two empty strings."""
     match = _COLUMN.fullmatch(name) or _COLUMN.fullmatch(without_notes(name))
     prefix = name_key(match[1]) if match else ""
     return (prefix, match[2]) if match and prefix in OPTION_PREFIXES | WRONG_PREFIXES else ("", "")
 
 
 def label_of_mark(name: str) -> str:
-    """Return the label of an option that a name such as `answer_b_correct` marks, or the name if it has none."""
+    """Return the label of the option that a name such as `answer_b_correct` marks, or the name if it contains no label."""
     option = _MARK_BEHIND.sub("", name)
     return column_label(option)[1] or option
 
@@ -135,8 +135,7 @@ def choice_columns(
 
 
 def _marked_columns(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield a series of three or more columns that are called as the marks of another alphabet, such as А, Б, В, or i, ii,
-    iii."""
+    """Yield each series of three or more columns named after marks of another alphabet, such as А, Б, В, or i, ii, iii."""
     marks = {as_mark(name): name for name in names if len(name.strip()) <= _LONGEST_MARK}
     letters = {
         mark for mark, name in marks.items() if len(mark) == 1 and mark.isalpha() and not known_name(name)
@@ -151,7 +150,7 @@ def _marked_columns(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
 
 
 def is_mark_name(name: str) -> bool:
-    """Return whether a column with a label is called as a mark of the right option, such as `A correct` or `label_A`."""
+    """Return whether a column with a label is named as a mark of the right option, such as `A correct` or `label_A`."""
     match, option = _COLUMN.fullmatch(name), _MARK_BEHIND.sub("", name)
     prefix, label = column_label(option) if option != name else ("", "")
     # `model 1 correct` says whether a model was right.
@@ -160,8 +159,8 @@ def is_mark_name(name: str) -> bool:
 
 
 def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return series of two or more columns with any word before their labels (`Shuffled A`, `Shuffled B`), or with a word
-    after them that marks the right option (`A correct`)."""
+    """Return series of two or more columns with the same word before their labels (`Shuffled A`, `Shuffled B`), or
+    with a word after them that marks the right option (`A correct`)."""
     matches = ((name, _COLUMN.fullmatch(_MARK_BEHIND.sub("", name))) for name in names)
     return _series(
         (name, f"{name_key(match[1])}/{_MARK_BEHIND.search(name) is None}", match[2])
@@ -171,8 +170,8 @@ def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def _series(columns: Iterable[tuple[str, str, str]], fewest: int = 2) -> list[tuple[str, ...]]:
-    """Return the columns of each prefix, in the order of their labels, if these begin with A, 0, or 1, have no gap, and
-    none repeats, such as A and a."""
+    """Return the columns of each prefix in the order of their labels. The labels must begin with A, 0, or 1, and have
+    no gaps or repeats, such as A and a."""
     series: dict[str, list[tuple[str, str]]] = {}
     for name, prefix, label in columns:
         series.setdefault(prefix, []).append((label.casefold(), name))
@@ -196,7 +195,7 @@ class ColumnError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class PartDecision:
-    """Choice of the columns of a part, with the rule that made it. `candidates` are other columns that rules named."""
+    """The columns chosen for a part, with the rule that chose them. `candidates` are other columns that rules named."""
 
     part: str
     columns: tuple[str, ...]
@@ -207,8 +206,8 @@ class PartDecision:
 
 @dataclass(frozen=True, slots=True)
 class PartRule(Generic[State]):
-    """One way to find the column of a part. `find` returns all candidates. If there are several, the first is the part, or
-    with `alone`, the file is refused."""
+    """One way to find the column of a part. `find` returns all candidates. If there are several, the first candidate
+    is the part, or, with `alone`, the file is refused."""
 
     part: str
     name: str
@@ -225,8 +224,8 @@ def several(value: Value | Sequence[str] | None) -> tuple[str, ...]:
 def decide_part(
     rules: Sequence[PartRule[State]], part: str, state: State
 ) -> tuple[Value, PartDecision] | None:
-    """Return the column of a part by the first rule that finds one, and the decision, or None if no rule finds one. Raise
-    `ColumnError` if several columns could each be the part."""
+    """Return the column of a part by the first rule that finds a column, with the decision. Return None if no rule
+    finds a column. Raise `ColumnError` if several columns could be the part."""
     proposals = [(rule, rule.find(state)) for rule in rules if rule.part == part]
     for rule, values in proposals:
         if len(values) > 1 and rule.alone:

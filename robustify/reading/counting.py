@@ -1,4 +1,4 @@
-"""Test whether whole numbers that name options may count from 1 instead of from 0."""
+"""Test of whether whole numbers that name options may count from 1 instead of from 0."""
 
 import math
 from collections import Counter
@@ -35,7 +35,7 @@ def uncertain_base(numbers: Mapping[tuple[int, int], int]) -> tuple[Base, ...]:
 
 
 def rarely_shows_no_0(option_counts: Iterable[int], n_files: int) -> bool:
-    """Return whether numbers from 0 of so many options would hardly be without a 0 by chance, in any of `n_files`."""
+    """Return whether keys that count from 0 would almost always include a 0, given these numbers of options and files."""
     return sum(math.log1p(-1 / k) for k in option_counts) < math.log(_UNLIKELY / n_files)
 
 
@@ -52,8 +52,8 @@ def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
 
 
 def surely_from_1(written: "Counter[WrittenKey]") -> bool:
-    """Return whether keys surely count from 1: all are whole numbers from 1 to the number of options, and several name the
-    last option. This is unlikely if they count from 0."""
+    """Return whether keys certainly count from 1. All keys are whole numbers from 1 to the number of options, and
+    several name the last option, which is unlikely if they count from 0."""
     log_chance, n_last = 0.0, 0
     for key, n in written.items():
         number = key_number(key.text)

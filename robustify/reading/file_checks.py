@@ -1,4 +1,4 @@
-"""Checks of a file of items as a whole, because rows that are valid alone may not fit together.
+"""Checks of a whole file of items, because rows that are valid alone may not fit together.
 
 Each entry of `CHECKS` is a reason to refuse a file, and says what to do. A column that the user maps is not questioned.
 """
@@ -35,8 +35,8 @@ _GRADES = {"correct": True, "right": True, "incorrect": False, "wrong": False}
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Evidence of a file, with the lines and keys of its rows. `weak_stem` is set if the column of the question was chosen
-    by a less usual name. `sample` are the cells of the first rows, unless the user mapped the columns."""
+    """Evidence from a file, with the lines and keys of its rows. `weak_stem` is set if the question's column was
+    chosen by a less usual name. `sample` has the cells of the first rows, unless the user mapped the columns."""
 
     evidence: FileEvidence
     lines: Sequence[int]
@@ -47,7 +47,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Reason to refuse a file as a whole. `find` returns what is wrong and what to do, or None. `error` is its type."""
+    """Reason to refuse a whole file. `find` returns the fault and the remedy, or None. `error` is the type of the error."""
 
     name: str
     reason: str
@@ -218,7 +218,7 @@ def _permuted(case: Case) -> Notice | None:
 
 
 def _by_text(case: Case) -> bool:
-    """Return whether all keys are texts of options, so that the order of options is irrelevant."""
+    """Return whether each key is the text of an option, so that the order of the options is irrelevant."""
     return all(key.form == "text" for key in case.keys if not key.fault)
 
 
@@ -230,7 +230,7 @@ def _options(cells: Cells, columns: Sequence[str]) -> list[str]:
 
 
 def _order(cell: object, k: int) -> list[int]:
-    """Return a list of k different numbers that count from 0 or 1, or nothing."""
+    """Return a list of k different numbers that count from 0 or 1, or an empty list."""
     with suppress(ItemError):
         cell = literal(cell) if isinstance(cell, str) else cell
     numbers = cell if isinstance(cell, list) and all(type(number) is int for number in cell) else []
@@ -260,7 +260,7 @@ def _picked(case: Case) -> Notice | None:
 
 
 def _grade(cell: object, marked: bool) -> object:
-    """Return the truth value of `correct` or `incorrect` or, with `marked`, of any mark."""
+    """Return the truth value of `correct` or `incorrect`, or, with `marked`, of any mark."""
     grade = _GRADES.get(cell.strip().casefold()) if isinstance(cell, str) else None
     return option_columns.truth(cell) if grade is None and marked else grade
 
@@ -326,7 +326,7 @@ CHECKS = (
 
 
 def require_clear(name: str, case: Case) -> None:
-    """Refuse a file whose rows are valid one by one but unclear as a whole."""
+    """Refuse a file whose rows are valid one by one but unclear together."""
     for check in CHECKS:
         if (fault := check.find(case)) is not None:
             raise check.error(f"{name}:{fault}", code=fault.code)

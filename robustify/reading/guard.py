@@ -1,4 +1,4 @@
-"""Interface of the guard that refuses items of restricted sets (implemented in `restricted/recognition.py`).
+"""Interface of the guard that refuses items of restricted sets. `restricted/recognition.py` implements it.
 
 Every loader, import, and opening of a run requires a guard, without a default, so that none can forget it.
 """
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Guard(Protocol):
-    """Recognizes restricted sets by their names, files, and items. Each method raises `AuthorisationError` for them."""
+    """Guard that recognizes restricted sets by names, files, and items. Methods raise `AuthorisationError`."""
 
     def require_unrestricted(self, name: str, words: Iterable[str], files: Iterable[Path]) -> None:
-        """Accept a harness's set before it is fetched, by the words of its name and the files of its task."""
+        """Accept a harness's set before it is fetched, by the words in its name and the files of its task."""
         ...
 
     def require_ordinary(
         self, bench: "Loaded", sources: Sequence["Source"], adapter: str | None, names: Iterable[str]
     ) -> None:
-        """Accept a loaded set unless its items, files, or `names` look restricted without an attestation by its adapter."""
+        """Accept a loaded set, unless its items, files, or `names` look restricted and its adapter has no attestation."""
         ...
 
     def require_ordinary_files(
@@ -44,7 +44,7 @@ class Guard(Protocol):
 
 
 class _Unguarded:
-    """Guard that accepts all files, and no set that is given by name."""
+    """Guard that accepts all files, but no set given by name."""
 
     def require_unrestricted(self, name: str, words: Iterable[str], files: Iterable[Path]) -> None:
         raise UsageError(

@@ -28,7 +28,7 @@ def read_jsonl(path: Path, kind: Callable[[Mapping[str, Any]], T]) -> list[T]:
 
 
 def rows_of(path: Path) -> SourceTable:
-    """Read the rows of a file, compressed or not: lines, array entries or table rows."""
+    """Read the rows of a file, compressed or not: lines of JSON, entries of an array, or rows of a table."""
     try:
         with path.open("rb") as opened:
             unpacked_size(path.name, opened)

@@ -1,4 +1,4 @@
-"""Parser of lists and objects that JSON, Python, or NumPy wrote into a text, such as `["a", "b"]` or `['a' 'b']`.
+"""Parser of lists and objects that JSON, Python, or NumPy wrote as text, such as `["a", "b"]` or `['a' 'b']`.
 
 Python joins two texts between which a comma is missing, so that two options would become one. Here, the members of a list
 are all separated by commas, or all by blanks, as NumPy prints an array. Any other list is refused.
@@ -34,7 +34,7 @@ _CALLS = {"array", "list", "tuple", "str_", "int64", "int32", "float64", "float3
 
 
 class MissingCommaError(ItemError):
-    """Error for a list in which some members are separated by commas, and others are not."""
+    """Error for a list in which only some members are separated by commas."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -47,8 +47,8 @@ class MissingCommaError(ItemError):
 
 
 def literal(text: str) -> object:
-    """Return the list, tuple, or object that a text holds, or None if it holds plain text. Raise `MissingCommaError` if
-    only some members of a list are separated by commas."""
+    """Return the list, tuple, or object that a text contains, or None if it contains plain text. Raise
+    `MissingCommaError` if only some members of a list are separated by commas."""
     text = text.strip()
     if not _BEGINS.match(text):
         return None
@@ -68,13 +68,13 @@ def literal(text: str) -> object:
 
 
 def unreadable_list(text: str) -> bool:
-    """Return whether a text begins like a list of texts that `literal` cannot read, such as `['a'; 'b']`."""
+    """Return whether a text begins like a list of texts but `literal` cannot read it, such as `['a'; 'b']`."""
     return _QUOTED_LIST.match(text) is not None and literal(text) is None
 
 
 def may_list_several(text: str, plural: bool, alone: bool) -> bool:
-    """Return whether one text may list several wrong options, such as `Rome, Sucre`. If its column has no `plural` name,
-    but stands `alone` beside that of the right option, it must list three or more short ones."""
+    """Return whether one text may list several wrong options, such as `Rome, Sucre`. If its column has no `plural`
+    name and is `alone` next to the column of the right option, it must list three or more short options."""
     if plural:
         return _LISTING_PLURAL.search(text.strip()) is not None
     pieces = [piece.split() for piece in _LISTING.split(text)]
@@ -82,7 +82,7 @@ def may_list_several(text: str, plural: bool, alone: bool) -> bool:
 
 
 def unquoted(text: str) -> str:
-    """Return the text between the quotation marks if a whole text is quoted, and any other text unchanged."""
+    """Return the text between the quotation marks if a whole text is quoted. Return any other text unchanged."""
     token = _TOKEN.fullmatch(text.rstrip())
     with suppress(_NotPrinted):
         value = _parsed(token["text"]) if token and token["text"] else text
@@ -91,7 +91,7 @@ def unquoted(text: str) -> str:
 
 
 class _NotPrinted(ValueError):
-    """Raised at the first token that no printed value has."""
+    """Raised at the first token that does not occur in printed values."""
 
 
 def _parsed(token: str) -> object:
@@ -121,7 +121,7 @@ class _Parser:
         return token
 
     def _sign(self, sign: str) -> bool:
-        """Read a sign if it comes next. Return whether it did."""
+        """Read a sign if the next token is one. Return whether it was."""
         token = _TOKEN.match(self.text, self.at)
         if token is None or token["sign"] != sign:
             return False

@@ -1,4 +1,4 @@
-"""Reader for CSV, TSV, and sheets of workbooks, which keeps the line of each record.
+"""Reader for CSV, TSV, and sheets of workbooks. It keeps the line of each record.
 
 A CSV without a header (MMLU: stem, choices, letter) is recognized by its records. A record narrower or wider than the
 header is a fault, and is never padded.
@@ -67,13 +67,13 @@ class _Records:
         """Share of records with as many cells as the first, or 0 if the first has a single cell."""
 
     def count_complete(self, width: int) -> int:
-        """Count the UTF-8 records that are as wide as a header, ignoring empty cells at their end."""
+        """Count the UTF-8 records that are as wide as a header, ignoring empty cells at the end."""
         shapes = self.shapes.items()
         return sum(n for (k, used, _, utf8), n in shapes if utf8 and used <= width <= min(k, self.width))
 
     @property
     def regular(self) -> bool:
-        """Whether all records are UTF-8 and have as many cells as the widest record, up to its last text."""
+        """Whether all records are UTF-8 and, up to their last text, have as many cells as the widest record."""
         return all(utf8 and width == self.width for width, _, _, utf8 in self.shapes)
 
     def __iter__(self) -> Iterator[_Record]:
@@ -84,8 +84,8 @@ class _Records:
 
 
 def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
-    """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without one. Raise `DataError` if the quoting
-    is invalid, there are no records, or the header repeats a name."""
+    """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without a header. Raise `DataError` if
+    the quoting is invalid, there are no records, or the header repeats a name."""
     head = [*islice(_lines(text), _MOST_ABOVE)]
     for i, line in enumerate(head):
         if _header_words(re.split(r"[\t,;|]", line.rstrip("\n"))) > 1:
@@ -105,8 +105,8 @@ def _blank_rows(records: _Records) -> tuple[Notice, ...]:
 
 
 def _lines(text: rows.Text, newline: str = "\n") -> Iterator[str]:
-    """Yield the lines of a text. The line that Excel writes above a header becomes blank, so that lines keep their
-    numbers."""
+    """Yield the lines of a text. The line that Excel writes above a header becomes blank, so that line numbers stay
+    the same."""
     with text(newline) as lines:
         for first in islice(lines, 1):
             yield "\n" if _EXCEL_SEPARATOR.fullmatch(first) else first
@@ -152,7 +152,7 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
 
 
 def _members(records: Iterable[_Record], width: int, reason: str, names: Sequence[str] = ()) -> rows.Members:
-    """Yield the line and cells of each record, or the reason why a record is faulty. Without names, it is one of MMLU."""
+    """Yield the line and cells of each record, or the fault of the record. Without names, MMLU's layout applies."""
     for line, cells in records:
         if rows.undecoded("".join(cells)):
             yield line, rows.NOT_UTF8
@@ -166,7 +166,7 @@ def _members(records: Iterable[_Record], width: int, reason: str, names: Sequenc
 
 
 def _named_cells(records: Iterable[_Record], names: Sequence[str]) -> rows.Members:
-    """Yield the line and cells of each record below the header. All of them are as wide as the header."""
+    """Yield the line and cells of each record below the header. All records are as wide as the header."""
     return ((line, dict(zip(names, cells, strict=True))) for line, cells in islice(records, 1, None))
 
 
@@ -188,8 +188,8 @@ def _trimmed(cells: list[str], width: int) -> list[str]:
 def _with_names(
     first: Sequence[str], records: Iterable[_Record]
 ) -> tuple[list[str], Callable[[], Iterator[_Record]]]:
-    """Return the header and a function that reads the records below it. Columns that have neither a name nor a value, cells
-    beyond the header, and what `mend` adds for spreadsheets are left out. Other nameless columns are numbered."""
+    """Return the header and a function that reads the records below it. Columns without a name and a value, cells beyond
+    the header, and cells that `mend` adds for spreadsheets are left out. Other nameless columns are numbered."""
     header, width = [cell.strip().strip(UNSEEN) for cell in first], len(first)
     empty = {i for i, name in enumerate(header) if not name}
     for _, cells in islice(records, 1, None) if empty else ():
@@ -349,7 +349,7 @@ def _has_header(records: Sequence[_Record]) -> bool:
 
 
 def _titles_above(name: str, records: Sequence[_Record]) -> int:
-    """Count the single-cell rows above the header of a sheet, such as its title. Raise `DataError` if other rows stand
+    """Count the single-cell rows above the header of a sheet, such as a title. Raise `DataError` if other rows are
     above it."""
     for i, (_, cells) in enumerate(records[:_MOST_ABOVE]):
         if _header_words(cells) > 1:

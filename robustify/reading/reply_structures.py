@@ -1,5 +1,4 @@
-"""Parser of all JSON, XML, Markdown, YAML, and CSV structures in a model's reply, with their positions, and the reasons why
-a reply cannot be read.
+"""Parser of all JSON, XML, Markdown, YAML, and CSV structures in a model's reply, with their positions and errors.
 
 XML is read by a pattern and YAML line by line, so that a reply can define no entities.
 """
@@ -59,7 +58,7 @@ INDEX_KEYS = ("id", "k", "index", "nugget", "nugget_id", "number", "no", "no.", 
 
 
 class Reading(NamedTuple, Generic[T]):
-    """The value parsed from a reply, or None and the type of the error."""
+    """The value parsed from a reply. If it is None, there is a type of error."""
 
     value: T | None
     error_type: ErrorType | None
@@ -74,7 +73,7 @@ def require_packages() -> None:
 
 
 def line_of(error: ErrorType | None) -> str:
-    """Return a line that says to a model what was wrong with its reply."""
+    """Return a line that tells a model the fault of its reply."""
     return f"Your reply could not be read ({(error or 'ambiguous').replace('_', ' ')})."
 
 
@@ -89,7 +88,7 @@ class Pairs(tuple[tuple[str, Any], ...]):
 
 
 class Structure(NamedTuple):
-    """The position and value of a structure in a text. The value is None if it cannot be parsed."""
+    """The position and value of a structure in a text. The value is None if parsing failed."""
 
     start: int
     end: int
@@ -101,8 +100,8 @@ _JSON = json.JSONDecoder(object_pairs_hook=Pairs, strict=False)
 
 
 def readable(response: str, *, exact: bool = False) -> tuple[str, ErrorType | None]:
-    """Return a reply without reasoning, fences and invisible characters, or the reason why it cannot be read. With `exact`,
-    characters stay as they are."""
+    """Return a reply without reasoning, fences and invisible characters, or the reason why the reply is unreadable.
+    With `exact`, characters stay as they are."""
     if len(response) > MOST or response.count("<") > 5 * MANY:
         return "", "unsafe_input"
     split = split_reasoning(response)
@@ -173,7 +172,7 @@ def _as_pairs(value: Any) -> Any:
 
 
 def _elements(text: str) -> Iterator[Structure]:
-    """Yield the innermost XML elements as one list, each with its attributes and the number before it."""
+    """Yield the innermost XML elements as one list, each element with its attributes and the number before it."""
     rows: list[Pairs] = []
     before: list[tuple[str, str]] = []
     leaves = list(_LEAF.finditer(text))
@@ -187,7 +186,7 @@ def _elements(text: str) -> Iterator[Structure]:
 
 
 def _tables(text: str) -> Iterator[Structure]:
-    """Yield each Markdown table as a list of rows. A row with two cells is also a key and its value."""
+    """Yield each Markdown table as a list of rows. A row with two cells also becomes a key and its value."""
     block: list[re.Match[str]] = []
     for line in [*_ROW.finditer(text), None]:
         if block and (line is None or line.start() != block[-1].end()):
@@ -243,8 +242,8 @@ def _separated(line: str, start: int) -> Iterator[Structure]:
 
 
 def contradicted(text: str, last: Structure, others: Sequence[Structure]) -> bool:
-    """Return whether an earlier structure may be the answer instead of the last one. The last one overrides those of its
-    format if only an introduction such as "Labels:" is before it on its line or after it."""
+    """Return whether an earlier structure may be the answer instead of the last structure. The last structure
+    overrides others of its format if only an introduction such as "Labels:" precedes it on its line or follows it."""
     if any(other.format != last.format for other in others):
         return True
     before = text[max(0, last.start - _LONGEST_LINE) : last.start].rpartition("\n")[2]

@@ -111,7 +111,7 @@ def describe(loaded: Loaded) -> dict[str, object]:
 
 
 def notes(loaded: Loaded) -> list[Notice]:
-    """Return notes on oddities in the format of a benchmark, such as keys that are never 0."""
+    """Return notes on unusual properties of a benchmark's format, such as keys that are never 0."""
     n, files = len(loaded.items), loaded.recognised
     lines: list[Notice] = []
     first = loaded.items[0].key if n else 0
@@ -166,8 +166,8 @@ def notes(loaded: Loaded) -> list[Notice]:
 
 
 def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[Notice]:
-    """Yield notes on options that are not real options, or whose form models should not see. With the `lines` of the items,
-    a note names the few items without labels."""
+    """Yield notes on options that are not real options, or whose form models should not see. With the `lines` of the
+    items, a note names the few items without labels."""
     kinds = Counter(kind for item in items for kind in _written_oddly(item))
     for kind, odd in sorted(kinds.items()):
         unlabelled = []

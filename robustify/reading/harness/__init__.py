@@ -1,5 +1,5 @@
-"""Sets by their names in a harness, such as `lm-eval:TASK`. The harness's own code loads them, in a process of its own and
-without a model, so that the key is the one by which it scores.
+"""Sets given by their name in a harness, such as `lm-eval:TASK`. The harness's own code loads them in a separate
+process without a model, so that the keys are those that the harness scores by.
 
 A guard sees every name before anything is fetched, and the rows afterwards. A task with code is loaded only if the user
 trusts it.
@@ -44,7 +44,7 @@ _MOST_NAMED = 3
 
 def load_named(source: Source, guard: Guard, cache: Path) -> NamedSet:
     """Load the set that a source names. Raise `UsageError` if the name or an option is wrong or a harness is not installed,
-    `AuthorisationError` if the guard refuses it or its code is not trusted, and `DataError` if it cannot be loaded."""
+    `AuthorisationError` if the guard refuses the set or its code is not trusted, and `DataError` if it cannot be loaded."""
     name = source.path
     harness, task = named_set(name) or ("", "")
     guard.require_unrestricted(name, [task, *source.include_path], ())
@@ -110,7 +110,7 @@ def _lm_eval_job(source: Source, task: str, guard: Guard, cache: Path) -> dict[s
 
 
 def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
-    """Return the job of an Inspect task, which always runs code. The guard sees the names in the file that defines it."""
+    """Return the job of an Inspect task, which always runs code. The guard checks the names in the task's file."""
     path, _, name = task.rpartition("@") if "@" in task else (task, "", "")
     if path.endswith(".py"):
         if not Path(path).is_file():
@@ -151,8 +151,8 @@ def _hub_job(source: Source, task: str) -> dict[str, Any]:
 
 
 def _load(name: str, job: Mapping[str, Any], folder: Path, guard: Guard) -> tuple[Path, dict[str, Any]]:
-    """Load a set in a process of its own, again with each local file that the guard must see first. Return the file with
-    its rows, and facts about it."""
+    """Load a set in a separate process. Repeat this for each local file that the guard must check first. Return the
+    file with the rows, and facts about the set."""
     files = [folder / part for part in ("job.json", "rows.jsonl", "facts.json")]
     files[0].write_text(json.dumps(job), encoding="utf-8")
     done = run_module("robustify.reading.harness.fetch", *map(str, files))
@@ -186,8 +186,8 @@ def _load(name: str, job: Mapping[str, Any], folder: Path, guard: Guard) -> tupl
         )
     if kinds[0] == "FileNotFoundError":
         raise DataError(
-            f"{name}: {stage} failed, because a data file does not exist. Relative paths start in the current folder, "
-            "but those of a task that robustify exported start in the folder of the task.",
+            f"{name}: {stage} failed, because a data file does not exist. Relative paths start from the current folder, "
+            "or, for a task that robustify exported, from the task's folder.",
             code="missing-task-data",
         )
     raise DataError(
@@ -205,7 +205,7 @@ _CHOOSING = {
 
 
 def _origin(harness: str, sets: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the origin of the data: the harness, the sets, and the hub's commits, pinned if the names have them."""
+    """Return the origin of the data: harness, sets, and commits on the hub, which the names may pin."""
     names, commits = ([*dict.fromkeys(s[part] for s in sets if part in s)] for part in ("set", "revision"))
     pinned = all(s["revision"].startswith(s.get("pinned", "-")) for s in sets if "revision" in s)
     about = {"harness": harness, "set": _few(names), "revision": _few(commits)}

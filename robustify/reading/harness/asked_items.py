@@ -36,8 +36,8 @@ _TAIL = re.compile(r"\s*\n.*|\s+\S+[:：]\s*$", re.DOTALL)
 
 
 def item_table(rows: Sequence[Row], mapped: FieldMap | None = None) -> tuple[SourceTable, FieldMap]:
-    """Return a table with an item per document, and the columns of its parts. The user may have mapped some of them.
-    Documents that are not items are faults."""
+    """Return a table with one item per document, and the columns of its parts, of which the user may have mapped
+    some. Documents that are not items become faults."""
     by_user = {} if mapped is None else mapped.model_dump()
     items, faults = list[_Asked](), list[Fault]()
     for line, row in enumerate(rows, start=1):
@@ -84,7 +84,7 @@ def item_table(rows: Sequence[Row], mapped: FieldMap | None = None) -> tuple[Sou
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Asked(HoldsText):
-    """Document with its prompt up to the options, its options, and the index of its key."""
+    """A document's prompt up to the options, its options, and the index of its key."""
 
     line: int
     row: Row
@@ -106,7 +106,7 @@ def _notes(items: Sequence[_Asked]) -> Iterator[Notice]:
 
 
 def _about(doc: object, mapped: Collection[object]) -> dict[str, object]:
-    """Return fields of a document beside the item's text: ID, topic, passage, group, and fields that the user mapped."""
+    """Return fields of a document besides the item's text: ID, topic, passage, group, and fields that the user mapped."""
     fields = as_object(doc)
     usual = [
         name for part in ("id", "topic", "passage", "group") for name in usual_names(fields, NAMES[part])
@@ -115,7 +115,7 @@ def _about(doc: object, mapped: Collection[object]) -> dict[str, object]:
 
 
 def _asked(line: int, row: Row) -> _Asked:
-    """Return the item that the requests of a document ask. Raise `ItemError` if it is none."""
+    """Return the item that the requests of a document ask. Raise `ItemError` if they ask no item."""
     if "error" in row:
         raise ItemError(
             f"a template of the task raises {row['error']} on this document, so lm-eval cannot ask it",
@@ -127,7 +127,7 @@ def _asked(line: int, row: Row) -> _Asked:
 
 
 def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]:
-    """Return a prompt up to its options, and the options: the scored texts, or the texts listed under scored letters."""
+    """Return a prompt up to its options, and the options: texts that were scored, or texts listed under scored letters."""
     listed = cut_at_labels(text)
     letters = only_labels(tuple(labels))
     if labels and not letters:
@@ -145,14 +145,14 @@ def _options(text: str, labels: list[str], doc: object) -> tuple[str, list[str]]
         raise ItemError(NO_TEXTS, code=NO_TEXTS.code)
     if listed_texts is None:
         raise ItemError(
-            "lm-eval asks for a text, and the prompt lists no options. To grade written answers, see `robustify free`.",
+            "lm-eval asks for a written answer, and the prompt lists no options. To grade it, see `robustify free`.",
             code="no-options",
         )
     return (listed.before if listed else listed_texts[0]), listed_texts[1]
 
 
 def _is_listed(texts: Sequence[str], parts: Sequence[str]) -> bool:
-    """Return whether a prompt lists these texts. Its last part may end with other words, such as `Answer:`."""
+    """Return whether a prompt lists these texts. Other words, such as `Answer:`, may follow the last one."""
     options, pieces = [*map(unspaced, texts)], [*map(unspaced, parts)]
     return len(options) == len(pieces) and options[:-1] == pieces[:-1] and pieces[-1].startswith(options[-1])
 
@@ -167,7 +167,7 @@ def _lists(value: object) -> Iterator[list[str]]:
 
 
 def _key(target: object, labels: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the right option as lm-eval counts it. Raise `ItemError` if it is none, or not a single one."""
+    """Return the index of the right option as lm-eval counts. Raise `ItemError` unless exactly one option is right."""
     keys = {_index(each, labels, choices) for each in (target if isinstance(target, list) else [target])}
     if len(keys) > 1:
         raise right_count_error(len(keys))
@@ -195,7 +195,7 @@ def _index(target: object, labels: Sequence[str], choices: Sequence[str]) -> int
 
 
 def _passage(items: Sequence[_Asked]) -> str | None:
-    """Return the column with the passage that most prompts show before the question, or None."""
+    """Return the column with the passage that most prompts show before the question, or None if no column has it."""
     for name in usual_names(as_object(items[0].row["doc"]), NAMES["passage"]) if items else ():
         if 2 * sum(_without(item, name) != item.stem for item in items) > len(items):
             return name
@@ -203,7 +203,7 @@ def _passage(items: Sequence[_Asked]) -> str | None:
 
 
 def _without(item: _Asked, passage: str | None) -> str:
-    """Return a prompt without its passage, unless it has nothing else."""
+    """Return a prompt without its passage. If nothing else is left, return the whole prompt."""
     text = as_object(item.row["doc"]).get(passage) if passage else None
     if not isinstance(text, str) or not text.strip() or text.strip() not in item.stem:
         return item.stem
@@ -211,7 +211,7 @@ def _without(item: _Asked, passage: str | None) -> str:
 
 
 def _without_frame(texts: Sequence[str]) -> list[str]:
-    """Return prompts without the words before and after the question that all prompts of a task share."""
+    """Remove from prompts the words around the question that all prompts of a task share."""
     if len({*texts}) < 2:
         return [*texts]
     lead = _LEAD.match(commonprefix(texts))  # noqa: RUF071 (texts, not paths)

@@ -1,4 +1,4 @@
-"""Loading of a set by its harness's code, which runs as a separate process: `python -m ...fetch JOB ROWS FACTS`.
+"""Load a set with its harness's code, in a separate process: `python -m ...fetch JOB ROWS FACTS`.
 
 JOB is a JSON file, and ROWS gets one line of JSON per document. FACTS gets what was loaded, or the error without item
 text. Nothing is printed, because harnesses print documents.
@@ -40,15 +40,15 @@ class _UnknownFileError(Exception):
 
 
 class _OtherCommitError(Exception):
-    """The cache has another commit of a set than the job names."""
+    """The cached commit of a set differs from the commit that the job names."""
 
 
 class _ChoiceError(Exception):
-    """There are several configs, splits, or tasks, and the job names none of them."""
+    """The set has several configs, splits, or tasks, and the job names none of them."""
 
 
 def _lm_eval(job: Job, facts: Facts) -> Iterator[object]:
-    """Yield the documents of a task or of each task of a group, with the requests that lm-eval builds for them."""
+    """Yield the documents of a task, or of each task in a group, with the requests that lm-eval builds for them."""
     require_known = _known_files(job, facts)
     if not job["trusted"]:
         _refuse_code(job["modules"], require_known)
@@ -66,7 +66,7 @@ def _lm_eval(job: Job, facts: Facts) -> Iterator[object]:
 
 
 def _requests(task: Any, name: str, number: int, doc: Any) -> Facts:
-    """Return the question, options, and target of a document, or the type of the error that its templates raise."""
+    """Return the question, options, and target of a document, or the type of the error that the task's templates raise."""
     try:
         context = task.fewshot_context(doc, num_fewshot=0, gen_prefix=task.doc_to_prefix(doc))
         built = task.construct_requests(doc=doc, ctx=context, metadata=(name, number, 1))
@@ -84,8 +84,8 @@ def _requests(task: Any, name: str, number: int, doc: Any) -> Facts:
 
 
 def _known_files(job: Job, facts: Facts) -> Callable[[Collection[str]], None]:
-    """Make `datasets` read no local files but those that the guard has seen, whatever pattern or folder names them. Return
-    the function that requires this of files."""
+    """Make `datasets` read only local files that the guard has seen, whatever pattern or folder names the files.
+    Return the function that checks files."""
 
     def require_known(files: Collection[str]) -> None:
         paths = {os.path.realpath(file) for file in files if os.path.isfile(file)}
@@ -140,7 +140,7 @@ def _refuse_code(modules: Collection[str], require_known: Callable[[Collection[s
 
 
 def _origin(task: Any) -> dict[str, str]:
-    """Return the data set of a task, and its revision, which the task pins or which was found when loading."""
+    """Return the data set of a task and its revision, which the task pins or which was found when loading."""
     config, splits = task.config, getattr(task, "dataset", None)
     arguments = getattr(config, "dataset_kwargs", None) or {}
     paths = str(arguments.get("data_files") or arguments.get("files") or "")
@@ -158,14 +158,14 @@ def _origin(task: Any) -> dict[str, str]:
 
 
 def _commit(split: Any) -> str:
-    """Return the commit of the hub from which the rows of a split were loaded, or "" if they are from elsewhere."""
+    """Return the hub's commit for the rows of a split, or "" if the rows are from elsewhere."""
     addresses = " ".join(map(str, getattr(split.info, "download_checksums", None) or ()))
     commit = re.search(r"hf://datasets/[^@ ]+@([0-9a-f]{40})/", addresses)
     return commit[1] if commit else ""
 
 
 def _inspect(job: Job, facts: Facts) -> Iterator[object]:
-    """Yield the samples of a task of Inspect."""
+    """Yield the samples of an Inspect task."""
     load_tasks = importlib.import_module("inspect_ai._eval.loader").load_tasks
     facts["stage"] = "loading the task"
     try:
@@ -188,7 +188,7 @@ def _inspect(job: Job, facts: Facts) -> Iterator[object]:
 
 
 def _hub(job: Job, facts: Facts) -> Iterator[object]:
-    """Yield the rows of a split of a set on the hub, or in its cache. Code of a set is never run."""
+    """Yield the rows of a split from the hub or its cache. The set's own code is never run."""
     datasets = importlib.import_module("datasets")
     _known_files(job, facts)
     facts["stage"] = "loading the set"
@@ -216,8 +216,8 @@ def _hub(job: Job, facts: Facts) -> Iterator[object]:
 
 
 def _hub_source(repo: str, revision: str | None) -> tuple[dict[str, Any], str]:
-    """Return the source of a set, and its commit: the hub or, offline, a commit in the hub's cache or an earlier load of
-    `datasets`."""
+    """Return the source of a set and its commit. The source is the hub or, offline, the hub's cache or an earlier
+    load of `datasets`."""
     hub = importlib.import_module("huggingface_hub")
     try:
         commit = hub.HfApi().dataset_info(repo, revision=revision).sha
@@ -245,8 +245,8 @@ def _plain(value: object) -> object:
 
 
 def spare_retries() -> None:
-    """Make the hub's libraries work offline if its address cannot be resolved, because each would retry for several
-    seconds. A proxy may resolve it."""
+    """Make the hub's libraries work offline if the hub's address cannot be resolved, because each library would retry
+    for several seconds. A proxy may resolve the address."""
     with suppress(ImportError):
         constants: Any = importlib.import_module("huggingface_hub.constants")
         try:

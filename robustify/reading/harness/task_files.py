@@ -1,4 +1,4 @@
-"""Files of lm-eval's tasks: the file of a task, group, or tag, the names in its YAML, and whether it contains code.
+"""Files of lm-eval tasks: the file of a task, group, or tag, the names in its YAML, and whether it refers to code.
 
 Nothing here imports lm-eval or runs code of a task, because these files decide whether it may run.
 """
@@ -47,9 +47,9 @@ _Loader.add_constructor("!function", lambda loader, node: _Code(loader.construct
 
 @dataclass(slots=True)
 class TaskFiles:
-    """YAML files of a task, of the files that it includes, and of its members. `words` are the names in them, `code` the
-    functions, and `sets` the data. `modules` are copies of `data_beside`, which only name data and need not run. `folders`
-    are those of the files, and `task` is the name or file to load."""
+    """YAML files of a task, of the files that it includes, and of its members. `words` are the names in them, `code`
+    the functions, and `sets` the data. `modules` are copies of `data_beside`, which only name data and need not run.
+    `folders` are those of the files, and `task` is the name or file to load."""
 
     task: str
     sets: dict[str, None] = field(default_factory=dict)
@@ -61,8 +61,8 @@ class TaskFiles:
 
 
 def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
-    """Find the files of a task, group, or tag of lm-eval, or of a YAML file that defines one. Raise `UsageError` if there
-    is none, or a file cannot be read."""
+    """Find the files of an lm-eval task, group, or tag, or of a YAML file that defines one. Raise `UsageError` if
+    there is no such task, or a file cannot be read."""
     files, path = TaskFiles(task), Path(task).expanduser()
     parts = [part for part in map(str.strip, task.split(",")) if part]
     several = len(parts) > 1 and not os.path.exists(path)
@@ -101,7 +101,7 @@ def task_files(task: str, include: tuple[str, ...], cache: Path) -> TaskFiles:
 
 
 def _shipped(cache: Path) -> Index:
-    """Return the index of the tasks that come with lm-eval. It takes seconds to make, so it is kept in the cache."""
+    """Return the index of the tasks that come with lm-eval. The index is cached, because making it takes seconds."""
     spec = find_spec("lm_eval")
     folder = Path(str(spec and spec.origin)).parent / "tasks"
     stored_file = cache / f"lm-eval-{version('lm_eval')}.json"
@@ -117,10 +117,10 @@ def _shipped(cache: Path) -> Index:
 
 
 def _indexed(folder: Path) -> Index:
-    """Return the index of the tasks in a folder. As in lm-eval, the first file of a name counts, in the order of paths."""
+    """Return the index of the tasks in a folder. If a name occurs again, the first path in order counts, as in lm-eval."""
     if not folder.is_dir():
         raise UsageError(
-            f"{folder} is not a folder; expected one with tasks of lm-eval (--include-path)",
+            f"{folder} is not a folder; expected a folder of lm-eval tasks (--include-path)",
             code="not-task-folder",
         )
     index: dict[str, list[str]] = {}
@@ -137,8 +137,8 @@ def _indexed(folder: Path) -> Index:
 
 @cache
 def _top_keys(path: Path, below: tuple[Path, ...]) -> Mapping[str, list[str]]:
-    """Return the words of the keys that name a task, including keys of included files. A YAML parser would take a minute
-    for all files."""
+    """Return the words in the keys that identify a task, including keys of included files. A YAML parser would take a
+    minute for all files."""
     with suppress(OSError):
         text = path.read_text(encoding="utf-8", errors="replace")
         own = {
@@ -177,7 +177,7 @@ def _members(tree: object) -> Iterator[str]:
 
 
 def _included(path: Path, files: TaskFiles) -> dict[str, Any]:
-    """Read a YAML file and those that it includes, and record its names and functions. Return its keys and values."""
+    """Read a YAML file and the files that it includes, and record their names and functions. Return the keys and values."""
     if path in files.read:
         return {}
     files.read[path] = None
@@ -190,12 +190,12 @@ def _included(path: Path, files: TaskFiles) -> dict[str, Any]:
         _record(tree, "", path, files, set())
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise UsageError(
-            f"{path}: cannot be read ({type(error).__name__}); expected the YAML file of a task of lm-eval",
+            f"{path}: cannot be read ({type(error).__name__}); expected the YAML file of an lm-eval task",
             code="unreadable-task-file",
         ) from None
     if not isinstance(tree, dict):
         raise UsageError(
-            f"{path} has no keys and values; expected the YAML file of a task of lm-eval",
+            f"{path} has no keys and values; expected the YAML file of an lm-eval task",
             code="not-task-file",
         )
     merged: dict[str, Any] = {}
@@ -206,7 +206,7 @@ def _included(path: Path, files: TaskFiles) -> dict[str, Any]:
 
 
 def _record(node: object, key: str, path: Path, files: TaskFiles, visited: set[int]) -> None:
-    """Record the names and functions in a part of a YAML file. With aliases, a part can stand in many places."""
+    """Record the names and functions in a part of a YAML file. With aliases, a part can occur in many places."""
     match node:
         case _Code():
             # As in lm-eval, a module is where its link leads.

@@ -1,4 +1,4 @@
-"""Conversion of the answer keys of a file to zero-based indices: one decision for the whole file.
+"""Conversion of a file's answer keys to zero-based indices, by one decision for the whole file.
 
 A list of one key is that key. Labels, letters, and texts name a choice by themselves and may be mixed. Numbers are not
 mixed with them, because nothing tells how they count. An ambiguous key is read in the form that fits all clear keys of the
@@ -45,7 +45,7 @@ Readings = dict[KeyKind, tuple[int, ...]]
 @dataclass(frozen=True, slots=True)
 class ReadKey:
     """Index of the correct choice and the form of its key, or a fault (a `Notice`) with values of `key_is` that could
-    repair it."""
+    repair the key."""
 
     index: int = -1
     form: str = ""
@@ -55,7 +55,7 @@ class ReadKey:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class WrittenKey(HoldsText):
-    """Key of an item as written, with the choices that it could mean in each form, or the fault of the key. Rows whose keys
+    """Key of an item as written, with the choices that the key could mean in each form, or the key's fault. Rows whose keys
     read alike share one, whose `text` is a letter, a number, or "" for any other text. `kind` is the type of the key, and
     `places` are the choices that it could mean in any form. `other_text` is set if no option is the text after its mark."""
 
@@ -71,7 +71,7 @@ class WrittenKey(HoldsText):
 
 
 class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
-    """Cache of written keys. Rows whose keys have the same form and meaning share one."""
+    """Cache of written keys. Rows whose keys have the same form and meaning share an entry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -158,8 +158,8 @@ def key_hint(forms: Iterable[KeyKind], works: Collection[KeyKind] = _FORMS) -> s
 
 
 def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
-    """Label the choices of a file with the alphabet in which its keys are written, unless it is Latin or unclear. `texts`
-    are those of its keys that are shorter than `LONGEST_MARK`."""
+    """Label the choices of a file with the alphabet of the keys, unless that alphabet is Latin or unclear. `texts`
+    are the keys that are shorter than `LONGEST_MARK`."""
     if all(len(text) < 2 and text.isascii() for text in texts):
         return raws
     marks = {mark for text in texts if (mark := bare_mark(text))}
@@ -178,12 +178,12 @@ def with_alphabet(raws: Raws, texts: Collection[str]) -> Raws:
 
 
 def places_of(readings: Readings) -> set[int]:
-    """Return the indices of all choices that a key may refer to, whichever form it has."""
+    """Return the indices of all choices that a key may refer to in any form."""
     return {place for places in readings.values() for place in places}
 
 
 def _readings(raw: RawItem, key: str, inside: Labelled | None = None) -> tuple[Readings, bool]:
-    """Return the possible meanings of a key, and whether a text that is not an option follows its mark."""
+    """Return the possible meanings of a key, and whether the text after its mark is not an option."""
     readings = _by_mark(key, raw.labels, len(raw.choices))
     if inside and raw.key_is == "auto" and "letter" in readings:
         _require_same_mark(key, inside, readings)
@@ -232,7 +232,7 @@ def _letter(key: str) -> int | None:
 
 @lru_cache(4096)
 def key_number(key: str) -> int | None:
-    """Return the whole number that a key is, or None if it is none."""
+    """Return the whole number that a key contains, or None if the key is not a whole number."""
     match = _DIGITS.fullmatch(key)
     return int(match[1]) if match else None
 
@@ -324,8 +324,8 @@ def _key_text(raw: RawItem) -> str:
 
 
 def _single_key(key: object, choices: Sequence[str]) -> object:
-    """Return the only key in a list (which may be written as text), the only one that an object marks as true, and any
-    other key unchanged."""
+    """Return the only key in a list (which may be written as text), or the only key that an object marks as true.
+    Return any other key unchanged."""
     if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not equal_options(key, tuple(choices)):
         written = literal(key)
         key = written if isinstance(written, list | tuple) else key

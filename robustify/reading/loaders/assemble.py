@@ -69,7 +69,7 @@ class _Part:
 
 
 def load(source: Source, guard: Guard) -> Loaded:
-    """Load a benchmark from one file or folder. Raise as `load_many`."""
+    """Load a benchmark from one file or folder. Raises the same errors as `load_many`."""
     return load_many([source], guard)
 
 
@@ -121,7 +121,7 @@ def load_many(
 
 
 def _files(source: Source) -> Sequence[Source]:
-    """Return a source for each table of a folder, or the given source if it is no folder of tables."""
+    """Return a source for each table of a folder. If the given source is not a folder of tables, return it unchanged."""
     if named_set(source.path) or not os.path.isdir(source.path):
         return [source]
     from robustify.reading.loaders.folders import sources_of
@@ -130,7 +130,7 @@ def _files(source: Source) -> Sequence[Source]:
 
 
 def _unread_files(source: Source, read: Sequence[Source]) -> Sequence[Notice]:
-    """Return a note on the files of a folder of tables that were not read, if there are any."""
+    """Return a note on the unread files in a folder of tables, if there are any."""
     if named_set(source.path) or not os.path.isdir(source.path):
         return ()
     from robustify.reading.loaders.folders import unread_files
@@ -144,7 +144,7 @@ def _with_notes(part: _Part, notes: Sequence[Notice]) -> _Part:
 
 
 def _read_parts(sources: Sequence[Source], guard: Guard) -> list[_Part]:
-    """Read all files. Raise `DataError` with the faults of all of them."""
+    """Read all files. Raise a single `DataError` with the faults of all files."""
     bases = Counter(map(_base, sources))
     prefixes = [
         base if bases[base := _base(source)] == 1 else f"{_distinction(source)}-{base}" for source in sources
@@ -179,7 +179,7 @@ def _with_items(part: _Part) -> Iterator[tuple[TaskDocument, Item | None]]:
 
 
 def _require_unique_ids(items: Sequence[Item], files: Sequence[str], lines: Sequence[int]) -> None:
-    """Raise `DataError` if items of several files share an ID."""
+    """Raise `DataError` if items of several files have the same ID."""
     faults = [
         Notice(
             f"{files[i]}:{lines[i]}: the ID is already used at {files[before]}:{lines[before]}. Make each ID unique, or "
@@ -199,8 +199,8 @@ def _counts_from_0(part: _Part) -> bool:
 def _counted_alike(
     source: Source, base: str, others: Sequence[_Part], guard: Guard, n_files: int
 ) -> _Part | None:
-    """Read a file whose keys may count from 0 or 1, given another file with the same fields and a key 0. Return None if a
-    key would be too large, or so many keys would hardly be without a 0."""
+    """Read a file whose keys may count from 0 or 1, given another file with the same fields and a key 0. Return None
+    if a key would be too large, or if the lack of a 0 would be too unlikely by chance."""
     fields = {} if source.fields is None else source.fields.model_dump()
     part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base, guard)
     columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}
@@ -258,8 +258,8 @@ def _set_by_name(source: Source, guard: Guard) -> NamedSet | None:
 
 
 def _has_question(stem: str, start: int, ours: bool) -> bool:
-    """Return whether a stem has a question after this position. Below a passage, it must be visible. Alone, or in our own
-    layout, an invisible one is a defect."""
+    """Return whether a stem has a question after this position. Below a passage, the question must be visible. Alone,
+    or in our own layout, an invisible question is a defect."""
     question = stem[start:].strip()
     if ours:
         return bool(question)
@@ -271,8 +271,8 @@ def _has_question(stem: str, start: int, ours: bool) -> bool:
 def _items(
     raw: RawItems, source: Source, base: str, by_line: bool
 ) -> tuple[Packed[Item], "array[int]", list[Fault]]:
-    """Return the items, their line numbers, and the faults of the other rows. An item without an ID, or each one with
-    `by_line`, gets an ID that begins with `base`."""
+    """Return the items, their line numbers, and the faults of the other rows. Items without an ID, or all items with
+    `by_line`, get an ID that begins with `base`."""
     own = _base(source) if raw.recognised.layout == "mmlu_csv" else ""
     items, lines, names, faults = packed_items(), array("q"), array("q"), list[Fault]()
     for line, number, key, group, parts in zip(
@@ -304,7 +304,7 @@ def _base(source: Source) -> str:
 
 
 def _name(source: Source) -> str:
-    """Return the name of a single-file benchmark. If the file name is only a split, put the folder name first."""
+    """Return the name of a single-file benchmark. If the file name is only a split, the folder name precedes it."""
     if named_set(source.path):
         return name_of(source.path)
     path = plain_path(Path(source.path))

@@ -1,4 +1,4 @@
-"""Rules that decide which column of a file holds which part of an item.
+"""Rules that decide which column of a file contains which part of an item.
 
 A file passes these tables in order. In each, the first entry that fits decides, and `validate --why` prints its name:
 
@@ -88,7 +88,7 @@ class Columns:
 
 
 def _group_sizes(rows: Sequence[SourceRow], names: Sequence[str]) -> dict[str, float]:
-    """Return the mean sizes of the groups in columns that may name them, infinite if a cell is no label."""
+    """Return the mean group size in each column that may name groups, or infinity if a cell is not a label."""
     sizes = dict[str, float]()
     for name in usual_names(names, NAMES["group"]):
         cells = [cell for row in islice(rows, _SAMPLE) if (cell := row.cells.get(name)) not in (None, "")]
@@ -99,7 +99,7 @@ def _group_sizes(rows: Sequence[SourceRow], names: Sequence[str]) -> dict[str, f
 
 @dataclass(slots=True)
 class Schema:
-    """Columns of a table, the user's field map, and the parts that are decided so far."""
+    """Columns of a table, the user's field map, and the parts decided so far."""
 
     columns: Columns
     fields: FieldMap
@@ -107,22 +107,22 @@ class Schema:
     decisions: list[PartDecision] = field(default_factory=list)
 
     def every(self) -> list[str]:
-        """Return the columns that the user does not map and that are neither options nor the question."""
+        """Return the columns that the user did not map and that contain neither options nor the question."""
         mapped = (getattr(self.fields, part) for part in PARTS)
         decided = (self.parts.get(part) for part in ("stem", "choices"))
         taken = {column for value in (*mapped, *decided) for column in several(value)}
         return [column for column in self.columns.names if column not in taken]
 
     def filled(self) -> list[str]:
-        """Return those of `every` that have a value in some row."""
+        """Return the columns of `every` that have a value in some row."""
         return [column for column in self.every() if self.columns.filled[column]]
 
     def usual(self) -> list[str]:
-        """Return those of `filled` that the most common kind of row has, without the key."""
+        """Return the columns of `filled` in the most common kind of row, without the key."""
         return [c for c in self.filled() if c in self.columns.example and c != self.parts.get("key")]
 
     def series(self, prefixes: frozenset[str] | None = None) -> list[tuple[str, ...]]:
-        """Return the series of columns with one option each (or one wrong option each, depending on `prefixes`)."""
+        """Return the series of columns with one option each, or one wrong option each, depending on `prefixes`."""
         if prefixes:
             return choice_columns(self.every(), prefixes, fewest=1)
         return [names for names in choice_columns(self.every()) if any(map(self.columns.filled.get, names))]
@@ -159,7 +159,7 @@ def _right_option(schema: Schema) -> Sequence[Value]:
 
 
 def _full_keys(schema: Schema) -> Sequence[Value]:
-    """Return the usual keys that are nearly as full as the fullest, because a sparse column never wins over a full one."""
+    """Return the usual key columns that are nearly as full as the fullest, because a sparse column never wins."""
     keys = every_named(schema.usual(), "key")
     most = max((schema.columns.filled[column] for column in keys), default=0)
     return [column for column in keys if 10 * schema.columns.filled[column] >= 9 * most]
@@ -230,7 +230,7 @@ RULES: tuple[PartRule[Schema], ...] = (
 
 
 def decide_columns(fields: FieldMap, columns: Columns) -> tuple[FieldMap, tuple[PartDecision, ...]]:
-    """Find the parts that a field map lacks by the rules. Return the whole map, and the decisions.
+    """Find the parts that a field map lacks, by the rules. Return the complete map and the decisions.
 
     An optional part that `fields` sets to null stays out. The key is None if no rule finds it. Raise `ColumnError`, which
     names the part, if another part is missing or several columns could be the part."""

@@ -45,8 +45,8 @@ def is_lm_eval(cells: Cells) -> bool:
 
 
 def table_of_items(name: str, table: SourceTable) -> SourceTable:
-    """Extract the items from a log, or from rows that hold several items each. Return any other table unchanged. Raise
-    `DataError` if an Inspect log is of a task without choices."""
+    """Extract the items from a log, or from rows that contain several items each. Return any other table unchanged.
+    Raise `DataError` if an Inspect log is from a task without choices."""
     if table.outer == "inspect_log":
         if not any(row.cells.get("choices") for row in table.rows):
             table = replace(table, rows=tuple(map(_with_listed_choices, table.rows)))
@@ -66,7 +66,7 @@ def table_of_items(name: str, table: SourceTable) -> SourceTable:
 
 
 def special_table(table: SourceTable) -> SourceTable:
-    """Convert the records of a special layout, and name the layout, which most records must have. Return any other table
+    """Convert the records of a special layout that most records have, and name the layout. Return any other table
     unchanged."""
     sample = [] if table.layout else [row.cells for row in table.rows[:_SAMPLE_OF_LAYOUT]]
     for converter in SPECIAL_LAYOUTS:
@@ -76,8 +76,8 @@ def special_table(table: SourceTable) -> SourceTable:
 
 
 def with_options_apart(table: SourceTable) -> SourceTable:
-    """Take the options from the question if every question lists its own. Return any other table unchanged. This does not
-    apply to logs, whose prompts decide which options a model saw."""
+    """Separate the options from the question if every question lists its own options. Return any other table
+    unchanged. Logs stay as they are, because their prompts decide which options a model saw."""
     if table.layout or not table.rows or not all(special_layouts.options_apart(r.cells) for r in table.rows):
         return table
     apart = _rebuilt(
@@ -102,8 +102,8 @@ def _converted(table: SourceTable, converter: "Converter") -> SourceTable:
 def _rebuilt(
     table: SourceTable, convert: Callable[[Cells], Sequence[Cells] | Notice], **more: Any
 ) -> SourceTable:
-    """Replace each row of a table with the rows that `convert` returns, or with a fault if it returns a reason or raises an
-    error."""
+    """Replace each row of a table with the rows that `convert` returns. If `convert` returns a reason or raises an
+    error, replace the row with a fault."""
     rows, faults = list[SourceRow](), list[Fault]()
     for row in table.rows:
         try:
@@ -118,7 +118,7 @@ def _rebuilt(
 
 
 def _crossed_cells(cells: Cells) -> Sequence[Cells]:
-    """Return the two items of a row of EWoK, in which each of two contexts fits one of two targets."""
+    """Return the two items of an EWoK row, in which each of two contexts fits one of two targets."""
     others = {name: cell for name, cell in cells.items() if name not in _CROSSED}
     *contexts, target1, target2 = (cells[name] for name in _CROSSED)
     return [
@@ -128,7 +128,7 @@ def _crossed_cells(cells: Cells) -> Sequence[Cells]:
 
 
 def _inner_item(cells: Cells) -> Cells | None:
-    """Return the only item in an object of a row that is no item itself, with the row's other fields."""
+    """Return the only item inside a row that is not an item itself, with the row's other fields."""
     inner = [name for name, cell in cells.items() if is_item(as_object(cell))]
     if len(inner) != 1 or is_item(cells) or usual_names(inner, NAMES["stem"]):
         return None
@@ -150,7 +150,7 @@ def _is_instance(cells: Cells) -> bool:
 
 
 def _instance_cells(cells: Cells) -> Sequence[Cells] | Notice:
-    """Return the item of an instance of HELM, or none for its perturbed copies."""
+    """Return the item of a HELM instance, or no item for a perturbed copy."""
     if "perturbation" in cells:
         return ()
     references = [as_object(reference) for reference in cast(list[object], cells["references"])]
@@ -190,7 +190,7 @@ def is_item(cells: Cells) -> bool:
 
 
 def inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
-    """Return the items in the lists of a row, each with the row's other fields. A row that is an item itself has none."""
+    """Return the items in the lists of a row, with the row's other fields. A row that is an item has none."""
     if is_item(cells) or not depth:
         return []
     for name, value in cells.items():
@@ -222,7 +222,7 @@ def _mark_columns(cells: Cells) -> tuple[str, ...]:
 
 @lru_cache
 def _mark_series(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the only series of columns of marks or points that is as long as the only series of options."""
+    """Return the only series of mark or point columns that is as long as the only series of option columns."""
     options = choice_columns(names)
     taken = {name for series in options for name in series}
     series = [
@@ -238,13 +238,13 @@ def _mark_series(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _are_points_of(name: str, option: str) -> bool:
-    """Return whether a column is called as the points of an option, with its label."""
+    """Return whether a column's name says that it has the points of an option, and contains the option's label."""
     match = _POINTS.match(name)
     return match is not None and match[1].casefold() == column_label(option)[1].casefold()
 
 
 def _marked_options(cells: Cells) -> list[int]:
-    """Return the positions of the options that columns of marks or points name, or nothing if they have other values."""
+    """Return the positions of the options that mark or point columns mark, or nothing for other values."""
     columns = _mark_columns(cells)
     marks = [truth(cells[name]) for name in columns]
     if not all(mark in (True, False) for mark in marks):
@@ -253,14 +253,14 @@ def _marked_options(cells: Cells) -> list[int]:
 
 
 def _has_points(value: object) -> bool | None:
-    """Return whether an option earns points, such as Moodle's 100, or None if the value is no number."""
+    """Return whether an option earns points, such as Moodle's 100, or None if the value is not a number."""
     with suppress(TypeError, ValueError):
         return float(str(value)) > 0
     return None
 
 
 def _marked_cells(cells: Cells) -> Sequence[Cells] | Notice:
-    """Return a row with the letter of the only marked option, in place of the columns of marks."""
+    """Return a row with the letter of the only marked option instead of the mark or point columns."""
     columns, marked = _mark_columns(cells), _marked_options(cells)
     if len(marked) != 1:
         return right_count_error(len(marked)).reason
@@ -286,7 +286,7 @@ def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | N
 
 
 def _with_listed_choices(row: SourceRow) -> SourceRow:
-    """Return a sample of Inspect with the choices that its input lists, or unchanged if the input lists none."""
+    """Return an Inspect sample with the choices that its input lists. Return other samples unchanged."""
     text = row.cells.get("input")
     listed = cut_at_labels(text) if isinstance(text, str) else None
     if listed is None or (listed := without_tail(listed)) is None or not listed.before:
@@ -307,7 +307,7 @@ def _inspect_cells(seen: set[str], sample: Cells) -> Sequence[Cells]:
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """Kind of record that holds items. `convert` returns the records of its items, or the reason why there are none."""
+    """Kind of record that contains items. `convert` returns a record per item, or the reason why there are none."""
 
     name: str
     applies: Callable[[Cells], bool]

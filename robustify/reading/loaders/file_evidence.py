@@ -1,4 +1,4 @@
-"""Evidence on whether a file's numeric keys count from 0 or from 1, and on marks that all its rows share.
+"""Evidence on whether a file's numeric keys count from 0 or from 1, and on marks that all rows share.
 
 Columns that could all be the key are accepted if they name the same options, and can tell whether numbers count from 0 or
 from 1. `file_checks` refuses a file whose rows do not fit together.
@@ -37,9 +37,9 @@ class UncertainBaseError(DataError):
 
 
 class FileEvidence:
-    """Statistics of the rows of a file, collected in one pass. `checked` columns may be the key, and they and the marks in
-    options must agree with it, unless it is None. `beside` columns may differ, which a note says. `picks` may hold what
-    models picked."""
+    """Statistics of a file's rows, collected in one pass. `checked` columns may be the key, and they and the marks in
+    options must agree with it, unless it is None. `beside` columns may differ, which a note says. `picks` may hold
+    what models picked."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class FileEvidence:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """Columns that may name the right option, or the option that somebody picked."""
+        """Columns that may name the right option, or an option that somebody picked."""
         return (*(self.checked or ()), *self.beside, *self.picks)
 
     @property
@@ -130,8 +130,8 @@ class FileEvidence:
         return Counter(self.written)
 
     def differences(self, keys: Sequence[answer_keys.ReadKey]) -> Iterator[Notice]:
-        """Yield notes on columns that sometimes name another option than the key, on keys whose text is that of no option,
-        and on keys 1 that could mean true or the second option."""
+        """Yield notes on doubtful keys. Another column may contradict the key, its text may be that of no option, or
+        a key 1 could mean true or the second option."""
         if self.counted_from_1:
             text = "keys are never 0 and are the number of the last option in some rows, so they were counted from 1"
             yield Notice(text, code="keys-counted-from-one")
@@ -164,7 +164,7 @@ class FileEvidence:
 
 
 def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
-    """Return the other columns that may be the key. If the key column is called correct, return only others called so."""
+    """Return the other columns that may be the key. If the key column is named `correct`, return only such names."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
     ranks = NAMES["key"][:1] if is_named(fields.key or "", "key", slice(1)) else NAMES["key"]
     others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
@@ -174,7 +174,7 @@ def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
 
 
 def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -> list[str]:
-    """Return the other columns with a name for a key that are nearly as full as the key, but may contradict it."""
+    """Return other columns that are named like a key and are nearly as full as the key, but may contradict it."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices), *checked}
     if fields.key is None or fields.key in several(fields.choices):
         return []
@@ -184,7 +184,7 @@ def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -
 
 
 def columns_of_picks(fields: FieldMap, names: Sequence[str]) -> list[str]:
-    """Return the columns that may hold what models picked, beside the key."""
+    """Return the columns, other than the key, that may contain picks of models."""
     taken = {fields.key, fields.stem, fields.id, fields.topic, *several(fields.choices)}
     if fields.key is None or fields.key in several(fields.choices):
         return []
@@ -192,8 +192,8 @@ def columns_of_picks(fields: FieldMap, names: Sequence[str]) -> list[str]:
 
 
 def counts_from_1(evidence: FileEvidence) -> bool:
-    """Return whether numeric keys surely count from 1, or agree with another column in every row only if they do. If so,
-    they are counted from 1."""
+    """Return whether numeric keys must count from 1: keys show this, or they agree with another column in every row
+    only then. If so, count them from 1."""
     written, others = evidence.written, evidence.must_agree
     if len(written) < ROWS_THAT_AGREE or any(key.key_is != "auto" for key in written):
         return False
@@ -219,7 +219,7 @@ def counts_from_1(evidence: FileEvidence) -> bool:
 
 
 def _contains_options(stem: str, choices: Sequence[str]) -> bool:
-    """Return whether a question names three or more options, each once, in their order, and little else after the first."""
+    """Return whether a question names three or more options, once each, in their order, and little after the first."""
     if len(choices) < _FEWEST_ASKED_TWICE or choices[-1] not in stem or choices[0] not in stem:
         return False
     start = begin = stem.rfind(choices[0])
@@ -231,7 +231,7 @@ def _contains_options(stem: str, choices: Sequence[str]) -> bool:
 
 
 def _lists_in_other_order(stem: str, choices: Sequence[str]) -> bool:
-    """Return whether a question lists the options with labels, but in another order."""
+    """Return whether a question lists the options with labels, but in a different order."""
     if len(choices) < _FEWEST_ASKED_TWICE or not all(choice in stem for choice in choices):
         return False
     listed = cut_at_labels(stem)
@@ -242,7 +242,7 @@ def _lists_in_other_order(stem: str, choices: Sequence[str]) -> bool:
 
 
 def _right_has_separator(choices: Sequence[str], right: int) -> bool:
-    """Return whether a separator cuts the right option alone, as if it were several options."""
+    """Return whether a separator splits only the right option, as if this option were several options."""
     return any(
         mark in choices[right] and "".join(choices).count(mark) == choices[right].count(mark) for mark in "|;"
     )

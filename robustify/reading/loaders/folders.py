@@ -41,7 +41,7 @@ def split_files(path: Path, split: str | None) -> list[Path]:
     inner = {file.parent.name for file in path.glob("*/*") if _type(file) in (*_TABLES, ".json", ".txt")}
     if not files and inner:
         raise UsageError(
-            f"{path} has its files in other folders ({', '.join(sorted(inner))}). Name one of these.",
+            f"{path} has its files in subfolders ({', '.join(sorted(inner))}). Name one of them.",
             code="files-in-other-folders",
         )
     if not files:
@@ -53,8 +53,8 @@ def split_files(path: Path, split: str | None) -> list[Path]:
 
 
 def sources_of(source: Source) -> Sequence[Source]:
-    """Return a source for each table of a folder, or the given source if it is another folder. Raise `UsageError` if the
-    split is missing or unknown, and `DataError` if the digest differs."""
+    """Return a source for each table of a folder, or the given source if it is another kind of folder. Raise
+    `UsageError` if the split is missing or unknown, and `DataError` if the digest differs."""
     path = Path(source.path)
     if not (tables := _tables(path)):
         return [source]
@@ -75,7 +75,7 @@ def sources_of(source: Source) -> Sequence[Source]:
 
 
 def unread_files(source: Source, read: Sequence[Source]) -> list[Notice]:
-    """Return a note on the files of a folder of tables that may hold items, but are of no other split and were not read."""
+    """Return a note on unread files in a folder of tables that may contain items and do not belong to another split."""
     path = Path(source.path)
     if not (tables := _tables(path)):
         return []
@@ -96,7 +96,7 @@ def unread_files(source: Source, read: Sequence[Source]) -> list[Notice]:
 
 
 def _split_of(file: Path) -> str:
-    """Return the split that the name of a file begins or ends with, such as `train-00000-of-00001`, or ""."""
+    """Return the split at the beginning or end of a file's name, such as `train-00000-of-00001`, or "" if there is none."""
     words = _BETWEEN_WORDS.split(
         _NUMBERED_PART.sub("", plain_path(file).stem).casefold().replace("few-shot", "fewshot")
     )
@@ -127,7 +127,7 @@ def _is_hidden(file: Path) -> bool:
 
 
 def _tables(path: Path) -> list[Path]:
-    """Return the tables directly in a folder without Parquet or Arrow files, by name."""
+    """Return the tables directly in a folder, by name, unless it has Parquet or Arrow files."""
     files = [] if any(any(path.glob(glob)) for glob in _PARTS) else sorted(path.iterdir())
     files = [file for file in files if file.is_file() and not _is_hidden(file)]
     tables = [file for file in files if _type(file) in _TABLES]
@@ -143,7 +143,7 @@ def _is_list(file: Path) -> bool:
 
 
 def _of_split(path: Path, splits: dict[str, list[Path]], split: str | None) -> list[Path]:
-    """Return the files of a split, by default of the only one."""
+    """Return the files of a split. If there is only one split, its name may be omitted."""
     if split is None and len(splits) == 1:
         (split,) = splits
     if split not in splits:

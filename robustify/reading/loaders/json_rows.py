@@ -1,4 +1,4 @@
-"""Reader for JSON Lines, JSON documents, and rows inside other rows, which keeps the line number of each row.
+"""Reader for JSON Lines, JSON documents, and rows inside other rows. It keeps the line number of each row.
 
 Only LF ends a line of JSON Lines, because U+2028 and similar characters may appear inside a string. A bad line is
 reported, and the other lines are still read. A truncated document is refused. Unlike `json`, this module refuses NaN and
@@ -38,7 +38,7 @@ _BLANK = re.compile(f"[{_SPACE}]*")
 
 
 class _RefusedError(ValueError):
-    """Error for JSON that Python accepts but robustify refuses, with a message that is safe to show."""
+    """Error for JSON that Python accepts but robustify refuses. Its message is safe to show."""
 
     def __init__(self, notice: Notice) -> None:
         super().__init__(notice)
@@ -62,7 +62,7 @@ _LOG_DECODER = json.JSONDecoder(object_pairs_hook=_object)
 
 
 def _decoded(text: str, start: int = 0) -> tuple[object, int]:
-    """Decode a value. Only logs may have NaN, which Python writes for a score that could not be computed."""
+    """Decode a value. NaN is accepted only in logs, because Python writes it for scores that could not be computed."""
     try:
         return _DECODER.raw_decode(text, start)
     except _RefusedError as error:
@@ -152,7 +152,7 @@ def _members(
     name: str, text: str, start: int, close: str = "", *, inner: bool = False
 ) -> list[tuple[int, object]]:
     """Decode all values of a list that ends with `close`, or one value if `close` is empty, each with its line. Raise
-    `DataError` if the text is no valid JSON, a line is not UTF-8, or more text follows a value that is not `inner`."""
+    `DataError` if the text is not valid JSON, a line is not UTF-8, or more text follows a value that is not `inner`."""
     bad = [number for number, line in enumerate(text.split("\n"), start=1) if undecoded(line)]
     if bad:
         raise DataError.gather(fault_lines(name, [Fault(number, NOT_UTF8) for number in bad]))
@@ -184,13 +184,13 @@ def _members(
 
 
 def _distinct(members: list[tuple[int, object]]) -> list[tuple[int, object]]:
-    """Return members with their numbers instead of lines if some share a line, because the line of a row is its name."""
+    """Return members with numbers instead of lines if some members share a line, because the line identifies a row."""
     lines = {line for line, _ in members}
     return members if len(lines) == len(members) else [*enumerate((value for _, value in members), start=1)]
 
 
 def document_rows(name: str, value: object) -> SourceTable:
-    """Read the rows of a document in another format than JSON, such as YAML. Raise as `json_rows`."""
+    """Read the rows of a document in a format other than JSON, such as YAML. Raises the same errors as `json_rows`."""
     if isinstance(value, list):
         return _table(name, enumerate(value, start=1))
     return _document_rows(name, as_object(value), "")
@@ -245,8 +245,8 @@ def _lines_of(text: str, name: str, rows: Sequence[object]) -> list[int]:
 
 
 def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object]]:
-    """Return the rows of an object that maps names to columns (lists, or objects as pandas writes them), or IDs to rows, or
-    names its columns apart from its data."""
+    """Return the rows of an object that maps names to columns (lists, or objects as pandas writes them), maps IDs to
+    rows, or names its columns separately from its data."""
     names, records = value.get("columns"), value.get("data")
     if isinstance(names, list) and isinstance(records, list) and isinstance(next(iter(records), None), list):
         return [dict(zip(map(str, names), record, strict=False)) for record in records]
@@ -275,7 +275,7 @@ def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, 
 
 
 def _list_names(lists: Sequence[str]) -> str:
-    """Return the number of lists and their names, or only the number if a name may be item text."""
+    """Return the number and names of lists, or only the number if a name may be item text."""
     are_names = all(part.isidentifier() and len(part) <= 40 for name in lists for part in name.split("."))
     return counted(len(lists), "list") + (f" ({', '.join(lists)})" if are_names else "")
 

@@ -1,5 +1,5 @@
-"""Advice on a file whose layout is unknown: which fields to map, or how to rewrite the file. Every map that is advised
-was tried on rows of the file."""
+"""Advice on a file whose layout is unknown: which fields to map, or how to rewrite the file. Every suggested map was
+tried on rows of the file."""
 
 import re
 import shlex
@@ -50,8 +50,8 @@ def advice(
     choices: Value | None,
     reason: Notice,
 ) -> tuple[Notice, str]:
-    """Return the reason why the layout is unknown, perhaps a clearer one, and what to do. `choices` are those found, if
-    only the key is missing."""
+    """Return the reason why the layout is unknown, perhaps a clearer reason, and the advice. `choices` has the
+    columns of the options, if only the key is missing."""
     safe = names_are_safe(table, columns.names)
     if reason.code == "several-columns-for-part":
         ways = " or ".join(
@@ -103,7 +103,7 @@ def _fits(proposed: str) -> str:
 
 
 def _others(columns: Columns, choices: Value) -> list[str]:
-    """Return the columns that hold neither options nor another part with a usual name."""
+    """Return the columns that contain neither options nor another part with a usual name."""
     parts = ("stem", "id", "topic", "passage")
     return [
         name
@@ -113,7 +113,7 @@ def _others(columns: Columns, choices: Value) -> list[str]:
 
 
 def _one_option_a_row(table: rows.SourceTable, columns: Columns) -> bool:
-    """Return whether successive rows repeat a question, and a column marks the right option."""
+    """Return whether successive rows repeat a question while a column marks the right option."""
     stems, marks = (
         next(iter(usual_names(columns.names, NAMES[part])), "") for part in ("stem", "option_mark")
     )
@@ -123,8 +123,8 @@ def _one_option_a_row(table: rows.SourceTable, columns: Columns) -> bool:
 
 
 def _proposed_choices(name: str, table: rows.SourceTable, columns: Columns, mapped: FieldMap) -> str:
-    """Return the `--map` option for the options, if exactly one column of lists, or series of columns, can be the options.
-    All rows must have as many, because a list of tags seldom has."""
+    """Return the `--map` option for the options if exactly one column of lists, or one series of columns, can be the
+    options. All rows must have the same number, because a list of tags seldom has."""
     some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
     lists = [name for name, cell in columns.example.items() if isinstance(cell, list | Mapping)]
     fitting = []
@@ -138,7 +138,7 @@ def _proposed_choices(name: str, table: rows.SourceTable, columns: Columns, mapp
 
 
 def _nested(columns: Columns) -> Sequence[str]:
-    """Return the fields that hold objects, or lists of objects."""
+    """Return the fields that contain objects, or lists of objects."""
     inner = {
         name: [*cell][:1] if isinstance(cell, list) else [cell] for name, cell in columns.example.items()
     }
@@ -146,8 +146,8 @@ def _nested(columns: Columns) -> Sequence[str]:
 
 
 def _proposed_stems(name: str, table: rows.SourceTable, columns: Columns, mapped: FieldMap) -> Sequence[str]:
-    """Return the `--map` options for the fields that hold text of several words and no other part, and with which the items
-    can be read in one way."""
+    """Return `--map` options for the question if they make the items readable in exactly one way. Their fields
+    contain text of several words that is not another part."""
     some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
     texts = {column: cell for column, cell in columns.example.items() if isinstance(cell, str)}
     taken = {column for series in labelled_series(columns.names) for column in series}
@@ -169,7 +169,7 @@ def _proposed_stems(name: str, table: rows.SourceTable, columns: Columns, mapped
 
 
 def _naming_mend(fields: FieldMap, reason: str) -> str:
-    """Return advice to name the parts that are not mapped yet. Items may all have one question, such as sentence pairs."""
+    """Return advice to name the parts that are not mapped. All items may have one question, as in sentence pairs."""
     forms = {"stem": "NAME", "choices": "NAME,NAME", "key": "NAME"}
     missing = {part: form for part, form in forms.items() if getattr(fields, part) is None}
     ways = " ".join(f"--map {part}={form}" for part, form in missing.items())
@@ -185,7 +185,7 @@ def _naming_mend(fields: FieldMap, reason: str) -> str:
 
 
 def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
-    """Return the options that a file without options implies, because all keys are words such as yes, no, and maybe."""
+    """Return the options that keys such as yes, no, and maybe imply in a file without options."""
     for name in every_named(columns.names, "key"):
         cells = [row.cells.get(name) for row in table.rows[:ROWS_LOOKED_AT]]
         words = {str(cell).strip().casefold() for cell in cells if isinstance(cell, str | bool)}
@@ -195,8 +195,8 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
 
 
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
-    """Return the field whose text contains labeled options in at least a fifth of the rows, or "" if there is none or its
-    name may be item text."""
+    """Return the field whose text contains labeled options in at least a fifth of the rows. Return "" if there is no
+    such field or its name may be item text."""
     listed = usual_names(columns.names, NAMES["choices"])
     apart = any(form_of(columns.example.get(name)) for name in listed) or not names_are_safe(
         table, columns.names
@@ -219,8 +219,8 @@ def _has_options(cells: rows.Cells, name: str) -> bool:
 def _proposed_key(
     name: str, table: rows.SourceTable, mapped: FieldMap, choices: str | tuple[str, ...]
 ) -> str:
-    """Return the `--map` option for the key, if exactly one column can be the key. Columns that mark single options come
-    first, then those with letters, labels, or texts, then numbers. Columns that say the same count once."""
+    """Return the `--map` option for the key if exactly one column can be the key. Columns that mark single options
+    come first, then columns of letters, labels, or texts, then numbers. Columns with the same keys count once."""
     some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
     example, candidates = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
     inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]

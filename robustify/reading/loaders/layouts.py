@@ -1,4 +1,4 @@
-"""Layout recognition by field names and shapes, and conversion of rows to raw items.
+"""Recognition of layouts by field names and shapes, and conversion of rows to raw items.
 
 The columns and the reader of a file are chosen once. A file that can be read in several ways is refused, with the fields
 found and the mapping to write. Rows that look right one by one but not together are refused too (`file_checks`).
@@ -45,8 +45,8 @@ _COMPOSED = {UNREVIEWED, UNREVIEWED.capitalize()}
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RawItems(HoldsText):
-    """Items read by a layout, with their lines and zero-based keys, the faults of other rows, and how the file was read.
-    `ids` are the hashes of their IDs, or 0, and only with `passages`, items may share one."""
+    """Items read by a layout, with their lines and zero-based keys, the faults of other rows, and a description of
+    how the file was read. `ids` are the hashes of their IDs, or 0. Items may share an ID only with `passages`."""
 
     lines: Sequence[int]
     numbers: Sequence[int]
@@ -59,7 +59,7 @@ class RawItems(HoldsText):
 
 
 def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None) -> RawItems:
-    """Read the rows of a table by its layout, or by the user's field map. Raise `UsageError` if no row has a mapped
+    """Read the rows of a table by its layout or by the user's field map. Raise `UsageError` if no row has a mapped
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
     layout = _published_layout(table) if fields is None else None
     special = special_table(table) if fields is None and layout is None else table
@@ -150,7 +150,7 @@ def _as_read(
     evidence: file_evidence.FileEvidence,
     faults: list[rows.Fault],
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
-    """Read rows into items. Return them with their lines and numbers, count them, and add the faults of other rows."""
+    """Read rows into items. Return the items with their lines and numbers, count them, and add the faults of other rows."""
     raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
     candidates = evidence.candidates
     for row in table:
@@ -170,7 +170,7 @@ def _as_read(
 
 
 def _published_layout(table: rows.SourceTable) -> PublishedLayout | None:
-    """Return the layout that the file's reader named or, otherwise, the layout of most rows, or None."""
+    """Return the layout that the file's reader named. Otherwise, return the layout of most rows, or None."""
     if table.layout:
         return next(layout for layout in layouts() if layout.name == table.layout)
     sample = table.rows[:ROWS_LOOKED_AT]
@@ -219,7 +219,7 @@ def _field_map(
 
 
 def _mark_the_key(columns: Columns, choices: str | tuple[str, ...] | None) -> bool:
-    """Return whether the choices of the example row mark the right one."""
+    """Return whether the choices of the example row mark the right choice."""
     with suppress(DataError):
         return isinstance(choices, str) and bool(listed_options.read_choices(columns.example, choices).marks)
     return False
@@ -256,8 +256,8 @@ def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
 def _unread_notes(
     table: rows.SourceTable, facts: file_evidence.FileEvidence, columns: Columns | None
 ) -> Iterator[Notice]:
-    """Yield notes on parts that were not read: texts beside the choices, and fields. One note counts the items of a
-    composed set that have options that nobody reviewed."""
+    """Yield notes on unread parts: texts next to the choices, and fields. One note counts the items of a composed set
+    that have options that nobody reviewed."""
     for what, n in facts.unread.items():
         if what == option_columns.ONE_TEXT and 10 * n < len(facts.written):
             continue
@@ -292,7 +292,7 @@ def _unread_notes(
 
 
 def groups(raw: RawItems, base: str) -> Sequence[str]:
-    """Return a numbered group name for each row that shares its passage with others, and "" for all other rows."""
+    """Return a numbered group name for each row that shares a passage with other rows, and "" for all other rows."""
     if not raw.passages:
         return [""] * len(raw.raws)
     passages = [hash(raw.passage) if raw.passage.strip() else 0 for raw in raw.raws]
@@ -304,7 +304,7 @@ def groups(raw: RawItems, base: str) -> Sequence[str]:
 
 
 def possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> list[str]:
-    """Return the member names of a row's option objects whose value is true for one option and false for all others."""
+    """Return the member names of a row's option objects that are true for exactly one option and false for all others."""
     listed = rows.cell_or_none(cells, choices) if isinstance(choices, str) else None
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed
     members = [rows.as_object(option) for option in listed] if isinstance(listed, list) else []

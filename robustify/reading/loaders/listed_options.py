@@ -1,4 +1,4 @@
-"""Items from rows that are read by a field map. The choices are a list, an object, several columns, or one text cell.
+"""Items from rows that are read by a field map. The choices are in a list, an object, several columns, or one text cell.
 
 A row may also mark the correct choice with `correct: true`, with scores, or with a separate column. A text cell is split
 at its labels, its line ends, or at `|` or `;`. Lines before and after labeled choices, and members of an object that are
@@ -46,7 +46,7 @@ KEPT = {KEPT_BELOW: "kept as a part of the last option", ONE_TEXT: "kept as one 
 def read_choices(
     cells: rows.Cells, choices: str | Sequence[str], key: str | None = None, usual: "FormRule | None" = None
 ) -> Choices:
-    """Return the choices of a row from one field, or from one field per choice. `usual` is the form of the other rows.
+    """Return the choices of a row from one field, or from one field per choice. `usual` is the form in most rows.
 
     `key` may be the field of the correct choice, or the member of each choice that marks it. Raise `ItemError` if a choice
     is not text, labels do not match the choices, several choices are marked, or the row has another form."""
@@ -70,26 +70,26 @@ def read_choices(
         )
     if usual is not None and rule is not usual and rule.form not in usual.accepts:
         raise ItemError(
-            f"{what} is {rule.form}, but in most rows it is {usual.form}. Write all options in one form",
+            f"{what} is {rule.form}, but in most rows it is {usual.form}. Write the options of all rows in one form",
             code="other-form-of-choices",
         )
     return (usual or rule).read(value, what, mark)
 
 
 def _written_value(value: object) -> object:
-    """Return the list or object that a text contains in JSON or Python's form, and any other value unchanged."""
+    """Return the list or object that a text contains in JSON or Python syntax. Return any other value unchanged."""
     written = literal(value) if isinstance(value, str) else None
     return written if isinstance(written, list | tuple | Mapping) else value
 
 
 def form_of(value: object) -> "FormRule | None":
-    """Return the first rule whose form a value has, or None."""
+    """Return the first rule that matches the form of a value, or None if no rule matches."""
     return next((rule for rule in FORM_RULES if rule.matches(value)), None)
 
 
 def usual_form(cells: Iterable[rows.Cells], choices: str | Sequence[str] | None) -> "FormRule | None":
-    """Return the form in which most rows write the options of a column, or None if each option has its own column. Options
-    in columns of their own may all be in brackets."""
+    """Return the form in which most rows write the options of a column. Return None if each option has its own
+    column. Then, the options may all be in brackets."""
     if choices is None or (isinstance(choices, str) and choices.startswith("=")):
         return None
     if not isinstance(choices, str):
@@ -104,8 +104,8 @@ def usual_form(cells: Iterable[rows.Cells], choices: str | Sequence[str] | None)
 
 
 def _from_object(members: Mapping[str, Any], what: str, key: str | None) -> Choices:
-    """Read choices from a JSON object whose names are their labels. If all values are numbers, the names are the choices,
-    and the numbers are scores. Beside labels of a series, other members are no choices."""
+    """Read choices from a JSON object whose names are their labels. If all values are numbers, the names are the
+    choices, and the numbers are scores. If some names form a series of labels, the other members are not choices."""
     labels = _label_members(members)
     if not labels and members and all(isinstance(value, int | float) for value in members.values()):
         return Choices(tuple(members), marks=tuple(members.values()))
@@ -239,7 +239,7 @@ def _is_labelled_list(value: object) -> bool:
 
 
 def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the labeled choices of a list and notes on unlabeled members, which are left out, or None without labels."""
+    """Return the labeled choices in a list, and notes on the unlabeled members. Return None if there are no labels."""
     if len(texts) > 2 and any(_LIKE_LABEL.match(text) for text in texts[1:3]):
         for above, below in ((0, 0), (1, 0), (2, 0), (0, 1), (1, 1)):
             inner = texts[above : len(texts) - below]
@@ -252,8 +252,8 @@ def _beside_labels(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FormRule:
-    """Form in which the options of a row are written. `read` takes a value, its name, and the member that marks the key. It
-    can also read rows of the forms that it `accepts`."""
+    """Form in which the options of a row are written. `read` takes a value, its name, and the member that marks the
+    key. It can also read rows in the forms that it `accepts`."""
 
     form: str
     matches: Callable[[Any], bool]
@@ -262,7 +262,7 @@ class FormRule:
 
 
 def _pairs(value: object) -> Mapping[str, Any]:
-    """Return the options by label of a list of pairs, or of objects with one member each, or nothing for another value."""
+    """Return the options by label from a list of pairs or of one-member objects. Other values have none."""
     members = value if isinstance(value, list | tuple) else ()
     pairs = [
         next(iter(part.items())) if isinstance(part, Mapping) and len(part) == 1 else part for part in members
@@ -318,7 +318,7 @@ IN_BRACKETS = FormRule(
 
 
 def _without_tail(texts: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return labeled choices without the lines below the last one, if every other choice has one line."""
+    """Return labeled choices without the lines after the last choice, if every other choice has one line."""
     for separator in ("\n", "|"):
         last, *below = [line for line in texts[-1].split(separator) if line.strip()] or [""]
         if below and not any(separator in text.strip() for text in texts[:-1]):

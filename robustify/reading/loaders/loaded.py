@@ -89,7 +89,7 @@ def mapped_columns(pairs: Iterable[str], parts: Collection[str]) -> dict[str, st
 
 
 class Source(Settings):
-    """File or folder of a benchmark, or its name in a harness."""
+    """File or folder of a benchmark, or the benchmark's name in a harness."""
 
     path: str = Field(min_length=1)
     split: str | None = None
@@ -159,7 +159,7 @@ class Recognised:
 
 @dataclass(frozen=True, slots=True)
 class TaskDocument:
-    """Document of a harness's task, which identifies the rows of the task's logs, whatever their columns are called.
+    """Document of a harness's task, which identifies the rows of the task's logs, whatever the columns are called.
 
     It has the digest of its content, its number in the task, and its target, at the `line` of the set's rows."""
 
@@ -170,7 +170,7 @@ class TaskDocument:
 
     @classmethod
     def from_row(cls, line: int, row: Mapping[str, Any]) -> "TaskDocument":
-        """Return the document of a row of lm-eval."""
+        """Return the document in a row of lm-eval."""
         return cls(line, _digest(row.get("doc")), str(row.get("doc_id")), str(row.get("target")))
 
     @property
@@ -186,9 +186,9 @@ def _digest(document: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Benchmark in memory. `lines[i]` is the line, from 1, on which `items[i]` starts in `files[i]`. For Parquet, Arrow,
-    and JSON documents without a list of items, the row number replaces the line. `documents` are those of tasks of lm-eval,
-    with their items."""
+    """Benchmark in memory. `lines[i]` is the line, from 1, on which `items[i]` starts in `files[i]`. For Parquet,
+    Arrow, and JSON documents without a list of items, the row number replaces the line. `documents` are the documents
+    of lm-eval tasks, with their items."""
 
     name: str
     layout: str

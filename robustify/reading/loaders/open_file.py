@@ -1,4 +1,4 @@
-"""Functions that open benchmark files and folders: they detect the type by content, check digests, and return rows.
+"""Functions that open benchmark files and folders, detect types by content, check digests, and return rows.
 
 Files that are not data are refused with their type: a Git LFS pointer, an archive, UTF-16, or an empty or binary file.
 Errors about damaged Parquet or Arrow files do not repeat pyarrow's message, because it can contain values.
@@ -112,8 +112,8 @@ _ZIP = b"PK\x03\x04"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class NamedSet(HoldsText):
-    """Rows of a set that a harness loaded by its name, and their digest. If the harness has the keys, `fields` map the rows
-    and `keyed_by` says what of it they are. `origin` says what was loaded. `documents` are those of lm-eval."""
+    """Rows of a set that a harness loaded by name, and their digest. If the harness has the keys, `fields` map the rows,
+    and `keyed_by` names the source of the keys. `origin` says what was loaded. `documents` are those of lm-eval."""
 
     table: SourceTable
     sha256: str
@@ -126,7 +126,7 @@ class NamedSet(HoldsText):
 def open_rows(
     path: str, pinned: str | None = None, split: str | None = None, *, stream: bool = False
 ) -> tuple[SourceTable, str]:
-    """Return the rows of a file or folder, and its SHA-256 digest. For several files, it is the digest of their digests.
+    """Return the rows of a file or folder, and its SHA-256 digest. Several files have a digest of their digests.
 
     If given, `pinned` is the required digest, and `split` names the split of a folder or the sheet of a workbook. With
     `stream`, the rows of large files are read again at every pass. Raise `UsageError` if the path does not exist, is not a
@@ -158,7 +158,7 @@ def open_rows(
 
 
 def require_digest(name: str, digest: str, pinned: str | None) -> None:
-    """Raise `DataError` if data differ from the pinned digest, if there is one."""
+    """Raise `DataError` if a digest is pinned and the data have a different digest."""
     if pinned is not None and pinned.lower() != digest:
         raise DataError(
             f"{name}: sha256 is {digest}; expected {pinned.lower()}, which the config pins. Get the pinned version of "
@@ -168,8 +168,8 @@ def require_digest(name: str, digest: str, pinned: str | None) -> None:
 
 
 def _opener(file: Path) -> tuple[Again, int]:
-    """Return a function that opens a file again, and refuses it if it was replaced or modified, and the number of bytes
-    that it yields."""
+    """Return a function that opens a file again, and the number of bytes in the file. The function refuses a file
+    that was replaced or modified."""
     try:
         with open_regular(file, follow=True) as opened:
             status = os.fstat(opened.fileno())
@@ -197,14 +197,13 @@ def _opener(file: Path) -> tuple[Again, int]:
 
 
 def text_of(file: Path) -> str:
-    """Return the text of a file, or of what is compressed in it. Raise as `open_rows`."""
+    """Return the text of a file, unpacked if it is compressed. Raises the same errors as `open_rows`."""
     return whole_text(partial(_decoded, _opener(file)[0]))
 
 
 @contextmanager
 def _again(file: Path, stamp: tuple[int, ...]) -> Iterator[IO[bytes]]:
-    """Open a file, and unpack it if it is compressed. Raise `DataError` at the end if it does not have this stamp any
-    more."""
+    """Open a file, and unpack it if it is compressed. Raise `DataError` at the end if the file no longer has this stamp."""
     with open_regular(file, follow=True) as opened, unpacked(opened) as content:
         yield content
     if _stamp(os.stat(file)) != stamp:
@@ -224,7 +223,7 @@ def _decoded(again: Again, newline: str) -> Iterator[TextIO]:
 
 
 def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
-    """Return the rows of a file, whose type is detected by its content. `split` may name a sheet."""
+    """Return the rows of a file of any type, which its content tells. `split` may name a sheet."""
     with again() as opened:
         head = opened.read(_HEAD)
         data = head + opened.read() if head.startswith(_ZIP) else b""
@@ -338,7 +337,7 @@ def _arrow_cells(name: str, again: Again) -> Iterator[Cells]:
 
 
 def _plain_forms(schema: Any) -> Mapping[str, Callable[[Any], object]]:
-    """Return functions for the columns whose Python objects are those of no JSON: maps and decimal numbers."""
+    """Return conversion functions for columns whose Python objects do not exist in JSON: maps and decimal numbers."""
     import pyarrow as pa
 
     kinds: Mapping[str, Any] = {field.name: field.type for field in schema}
@@ -353,8 +352,8 @@ def _distinct(pairs: Sequence[tuple[Any, Any]]) -> object:
 
 
 def _class_names(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Sequence[str]]:
-    """Return the names of the classes in each column of class numbers (ClassLabel of the library datasets), except for
-    names that only count, such as A, B, and C."""
+    """Return the class names of each column of class numbers (ClassLabel of the datasets library), except for names
+    that only number the classes, such as A, B, and C."""
     with suppress(ValueError, KeyError, AttributeError, TypeError):
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
         classes = {
@@ -365,14 +364,14 @@ def _class_names(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, Sequenc
 
 
 def _counting(names: Sequence[str]) -> bool:
-    """Return whether names are letters or numbers in order, perhaps after the same word, as in `ending0`."""
+    """Return whether names are letters or numbers in order, perhaps each after the same word, as in `ending0`."""
     begins = len(os.path.commonprefix([*names]))  # noqa: RUF071 (names, not paths)
     own = tuple(name[begins:].casefold() for name in names)
     return own in {series[: len(own)] for series in (LETTERS, *COUNTED)}
 
 
 def _in_words(cells: Cells, named: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of a row whose number is that of a class, with the name of the class."""
+    """Yield the columns of a row that contain class numbers, with the names of the classes."""
     for column, names in named.items():
         number = cells.get(column)
         if isinstance(number, int) and 0 <= number < len(names):

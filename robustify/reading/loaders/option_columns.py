@@ -38,8 +38,8 @@ def right_count_error(n: int) -> ItemError:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Choices(HoldsText):
-    """Choices of a row, with any labels and any marks that show which choice is correct. `cut` is the separator if the
-    choices came in one cell. `unread` names what stood beside the choices and is none."""
+    """Choices of a row, with any labels and any marks that show which choice is correct. `cut` is the separator if
+    the choices came in one cell. `unread` names parts next to the choices that are not choices."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...] = ()
@@ -73,11 +73,11 @@ def choices_of_columns(
     cells: rows.Cells, names: tuple[str, ...], key: str | None, in_brackets: bool = False
 ) -> Choices:
     """Return the choices of a row that has one choice per column. The column `key`, if given, has the right one. With
-    `in_brackets`, a cell may be a list of one text. Raise `ItemError` if all are empty, one is no text, or the right column
-    holds several texts."""
+    `in_brackets`, a cell may be a list of one text. Raise `ItemError` if all are empty, one is no text, or the right
+    column holds several texts."""
     values = cells_of_columns(cells, names)
     if not values:
-        raise ItemError(f"the columns of the options are empty: {NO_OPTIONS}", code="no-options")
+        raise ItemError(f"the option columns are empty: {NO_OPTIONS}", code="no-options")
     names = names[: len(values)]
     if in_brackets:
         values = without_brackets(values)
@@ -92,7 +92,7 @@ def choices_of_columns(
 
 
 def cells_of_columns(cells: rows.Cells, names: Sequence[str]) -> list[Any]:
-    """Return the cells of the columns with one option each, without empty cells at the end."""
+    """Return the cells of the columns with one option each, without trailing empty cells."""
     values: list[Any] = [cells[name] if name in cells else rows.cell_or_none(cells, name) for name in names]
     while values and values[-1] in (None, ""):
         values.pop()
@@ -109,8 +109,8 @@ def without_brackets(values: list[Any]) -> list[Any]:
 
 
 def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | None) -> Choices:
-    """Read one column with the right option, and others with the wrong ones. Raise `ItemError` if the right column holds
-    several texts. If one column is unpacked from a written list, so are all."""
+    """Read one column with the right option, and other columns with the wrong options. Raise `ItemError` if the right
+    column holds several texts. If one column is unpacked from a written list, so are all."""
     alone = len(names) == FEWEST
     cells = [
         _several_texts(name, value, alone and name != key) for name, value in zip(names, values, strict=True)
@@ -144,7 +144,7 @@ def _right_and_wrong(names: Sequence[str], values: Sequence[object], key: str | 
 
 
 def _several_texts(name: str, value: object, alone: bool) -> tuple[list[object] | None, str]:
-    """Return the texts in a cell with several wrong options, and their separator, or None if the cell has one text."""
+    """Return the texts in a cell with several wrong options, and their separator. Return None if the cell has one text."""
     if isinstance(value, list | tuple):
         return [*value], ""
     if isinstance(value, str) and (alone or name_key(name) in _SEVERAL_WRONG):
@@ -178,6 +178,6 @@ def own_label(key: object, choices: str | Sequence[str] | None, labels: Sequence
 
 @lru_cache
 def _labels_by_name(columns: tuple[str, ...], labels: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the label of each option column by its name, if no other column has this name."""
+    """Map the name of each option column to the option's label, if no other column has this name."""
     names = [*map(name_key, columns[: len(labels)])]
     return {name: label for name, label in zip(names, labels, strict=False) if names.count(name) == 1}

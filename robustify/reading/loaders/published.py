@@ -33,14 +33,14 @@ class PublishedLayout(FieldMap):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that tell this layout from others. If there are none, only a reader of the format names the layout."""
+        """Columns that distinguish this layout from others. If it has none, only a reader of the format names it."""
         if self.needs is not None:
             return self.needs
         stems = template_columns(self.template) or several(self.stem)
         return (*stems, *several(self.choices), *several(self.key))
 
     def matches(self, cells: rows.Cells) -> bool:
-        """Return whether a row has this layout, and no options that the layout would lose."""
+        """Return whether a row has this layout, and the layout reads all of the row's options."""
         if not self.columns or any(rows.cell_or_none(cells, column) is None for column in self.columns):
             return False
         return columns_of_options(cells) <= {*self.columns}
@@ -48,7 +48,7 @@ class PublishedLayout(FieldMap):
 
 @lru_cache(1)
 def layouts() -> tuple[PublishedLayout, ...]:
-    """Return all layouts, in order. The first that has a row reads it."""
+    """Return all layouts, in order. The first layout that fits a row reads it."""
     file = files("robustify.reading").joinpath("layouts.yaml")
     return tuple(map(PublishedLayout.model_validate, read_yaml(file.read_bytes(), "layouts.yaml")))
 
@@ -59,7 +59,7 @@ def template_columns(template: str) -> tuple[str, ...]:
 
 
 def columns_of_options(cells: rows.Cells) -> set[str]:
-    """Return a row's option columns: one with a usual name for options, or one column per option."""
+    """Return a row's option columns: one column with a usual name for options, or one column per option."""
     series = (column for labels in choice_columns(cells) for column in labels)
     return {*usual_names(cells, NAMES["choices"][:1]), *series}
 
@@ -104,7 +104,7 @@ def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:
 
 
 def _topic(cells: rows.Cells, name: str | None) -> str:
-    """Return a topic like `cell_label`, or the joined topics of a list."""
+    """Return a topic as `cell_label` does, or the joined topics of a list."""
     value = rows.cell_or_none(cells, name) if name is not None else None
     if isinstance(value, list | tuple) and name is not None:
         return ", ".join(filter(None, (rows.cell_label({name: topic}, name) for topic in value)))
@@ -118,7 +118,7 @@ def joined_stem(passage: str, question: str) -> tuple[str, int]:
 
 
 def read_own(cells: rows.Cells) -> rows.RawItem:
-    """Read a row that robustify wrote. Raise `ItemError` if it has no ID, or a field is missing or has another type."""
+    """Read a row written by robustify. Raise `ItemError` if the ID or a field is missing, or a type is wrong."""
     if not (name := rows.cell_label(cells, "id")):
         raise ItemError(NO_ID, code=NO_ID.code)
     passage = rows.cell_text(cells, "passage") if cells.get("passage") is not None else ""

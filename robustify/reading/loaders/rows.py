@@ -47,7 +47,7 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceRow(HoldsText):
-    """Row of a file: the line on which it starts, and its number among all rows, both from 1."""
+    """Row of a file, with the line on which it starts and its number among all rows, both from 1."""
 
     line: int
     number: int
@@ -113,7 +113,7 @@ def packed_raws() -> Raws:
 
 
 def changed(raws: Raws, change: Callable[[RawItem], RawItem]) -> Raws:
-    """Apply a change to all raw items. Return the results, and free the originals."""
+    """Apply a change to all raw items. Return the changed items, and free the originals."""
     return raws.changed(change, raw_parts)
 
 
@@ -126,8 +126,8 @@ Members = Iterable[tuple[int, Cells | str]]
 
 
 class Streamed(HoldsText, Sequence[SourceRow]):
-    """Rows of a file that is read again at every pass, because in memory they would take several times the size of the
-    file. `faults` are those of the first whole pass, and empty before. `n` is the number of rows, if it is known."""
+    """Rows of a file that is read again at every pass, because the rows would take several times the file's size in memory.
+    `faults` are those of the first whole pass, and empty before. `n` is the number of rows, if it is known."""
 
     __slots__ = ("_members", "_n", "_read", "faults")
 
@@ -186,7 +186,7 @@ def whole_text(text: Text) -> str:
 def rows_or_faults(
     rows: Iterable[tuple[SourceRow, V]], make: Callable[[SourceRow, V], T]
 ) -> tuple[list[tuple[SourceRow, T]], list[Fault]]:
-    """Apply `make` to each (row, value) pair. Return the results, and the errors that it raises as faults."""
+    """Apply `make` to each (row, value) pair. Return the results, and a fault for each error."""
     results: list[tuple[SourceRow, T]] = []
     faults: list[Fault] = []
     for row, value in rows:
@@ -211,7 +211,7 @@ def line_spans(lines: Sequence[int], most: int = 5) -> str:
 
 
 def fault_lines(name: str, faults: Sequence[Fault]) -> list[Notice]:
-    """Format faults one per line, with their codes. If more than five rows have similar faults, give them one line."""
+    """Format faults one per line, with their codes. More than five rows with similar faults share one line."""
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
         kinds.setdefault(_NUMBERS.sub("0", fault.reason), []).append(fault)
@@ -255,7 +255,7 @@ def json_kind(value: object) -> str:
 
 
 def name_like(cell: str) -> bool:
-    """Return whether a cell is short and has few words, as a column name does and a stem rarely does."""
+    """Return whether a cell is short and has few words, like a column name and unlike most stems."""
     return bool(cell.strip()) and len(cell) <= 40 and len(cell.split()) <= 3 and cell.isprintable()
 
 
@@ -320,7 +320,7 @@ def cell_text(cells: Cells, name: str) -> str:
 
 
 def stem_text(cells: Cells, name: str) -> str:
-    """Return the text of a question, even if it is in an object with only `text`, or in the user's last turn."""
+    """Return the text of a question, even if the text is in an object with only `text`, or in the user's last turn."""
     if name.startswith("="):
         return name[1:]
     value = cell_value(cells, name)
@@ -332,7 +332,7 @@ def stem_text(cells: Cells, name: str) -> str:
     elif [member for member, cell in as_object(value).items() if cell not in (None, "", [])] == ["text"]:
         value = as_object(value)["text"]
     elif isinstance(value, Mapping):
-        raise ItemError(f"`{name}` is an object. Name its member: `--map stem={name}.NAME`", code="not-text")
+        raise ItemError(f"`{name}` is an object. Choose a member: `--map stem={name}.NAME`", code="not-text")
     if as_integer(value) is not None:
         text = f"`{name}` is a number; expected the text of a question. Name another field with `--map stem=NAME`"
         raise ItemError(text, code="number-as-stem")
@@ -340,8 +340,8 @@ def stem_text(cells: Cells, name: str) -> str:
 
 
 def shown_text(value: object, what: str) -> str:
-    """Return a text, or the joined texts of a content list. Of other content, such as an image, only the kind is named.
-    Raise `ItemError` if it is neither."""
+    """Return a text, or the joined texts of a content list. Name only the kind of other content, such as an image.
+    Raise `ItemError` if the value is neither."""
     parts = [as_object(part) for part in value] if isinstance(value, list) else []
     if not parts or not all(isinstance(part.get("type"), str) for part in parts):
         return require_text(value, what)

@@ -45,20 +45,20 @@ _SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 
 
 def _has(cells: Cells, *names: str) -> bool:
-    """Return whether a record has values in these columns, and no columns of options."""
+    """Return whether a record has values in these columns, and has no option columns."""
     return all(cells.get(name) is not None for name in names) and not columns_of_options(cells)
 
 
 def is_preference(cells: Cells) -> bool:
-    """Return whether a record has one chosen and one rejected reply, and not lists of replies."""
+    """Return whether a record has one chosen and one rejected reply, not lists of replies."""
     return _has(cells, "chosen", "rejected") and not any(
         map(_lists_replies, (cells["chosen"], cells["rejected"]))
     )
 
 
 def preference_cells(cells: Cells) -> list[Cells]:
-    """Convert a chosen and a rejected reply. What both conversations share is the question, unless a field has the prompt.
-    A hash of the texts decides which reply stands first, so that the position tells nothing."""
+    """Convert a chosen and a rejected reply. The shared beginning of the conversations is the question, unless a
+    field has the prompt. A hash of the texts decides which reply comes first, so that the position tells nothing."""
     chosen, rejected = (_turns(cell_value(cells, name)) for name in ("chosen", "rejected"))
     prompt = usual_names(cells, NAMES["stem"])
     shared = _turns(cells[prompt[0]]) if prompt else chosen[:-1]
@@ -93,12 +93,12 @@ def _turns(value: object) -> list[tuple[str, str]]:
 
 
 def has_two_contexts(cells: Cells) -> bool:
-    """Return whether a record is one of WinoGrande with two contexts and one continuation."""
+    """Return whether a record is a WinoGrande item with two contexts and one continuation."""
     return _has(cells, "context_options", "continuation", "gold")
 
 
 def cells_of_two_contexts(cells: Cells) -> list[Cells]:
-    """Join two contexts with one continuation to a sentence that has a gap and two fillers."""
+    """Join two contexts and one continuation into a sentence that has a gap and two fillers."""
     contexts = text_list(cell_value(cells, "context_options"), "`context_options`")
     if len(contexts) != 2:
         raise ItemError(f"`context_options` has {len(contexts)} contexts; expected 2", code="context-count")
@@ -118,12 +118,12 @@ def cells_of_two_contexts(cells: Cells) -> list[Cells]:
 
 
 def has_instruction(cells: Cells) -> bool:
-    """Return whether a record may have its options inside `instruction`."""
+    """Return whether a record may have its options in `instruction`."""
     return _has(cells, "instruction", "answer")
 
 
 def cells_of_instruction(cells: Cells) -> list[Cells]:
-    """Cut the options from running text. Refuse labels that are out of order, because they can be split in two ways."""
+    """Cut the options out of running text. Refuse labels out of order, because they can be split in two ways."""
     text = _FORMAT_NOTE.sub("", cell_text(cells, "instruction"))
     start = _LETTERED_START.search(text)
     marks = list((_LETTERED if start else _NUMBERED).finditer(text, start.end() if start else 0))
@@ -142,8 +142,8 @@ def cells_of_instruction(cells: Cells) -> list[Cells]:
 
 
 def options_apart(cells: Cells) -> Cells | None:
-    """Return a record with the question and the options that one text lists below it apart, or None unless each option has
-    a line and a letter of its own, only a lead-in such as `Answer:` follows, and the key is one of the letters."""
+    """Return a record in which the options are separate from the question that lists them. Return None unless each option
+    has its own line and letter, only a lead-in such as `Answer:` follows, and the key is one of the letters."""
     names = tuple(cells)
     stem, key = (next(iter(usual_names(names, NAMES[part])), "") for part in ("stem", "key"))
     text, mark = cells.get(stem), bare_mark(str(cells.get(key, "")))
@@ -221,7 +221,7 @@ def _block(lines: Sequence[str]) -> rows.Cells | Notice:
 
 
 def _unlettered(line: str, letter: str) -> str:
-    """Remove the letter of an option, at its start or at the position to which a translation moved it."""
+    """Remove the letter of an option from its start, or from the position to which a translation moved it."""
     front = _MARKER.match(line)
     if front and front[1].upper() == letter:
         return line[front.end() :].strip()

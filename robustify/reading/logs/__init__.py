@@ -59,7 +59,7 @@ class LogPath:
 
 
 def parse_log_path(text: str) -> LogPath:
-    """Parse a log argument into path, model, and view. If the full text is an existing path, it has no prefix."""
+    """Parse a log argument into path, model, and view. If the whole text is an existing path, it has no prefix."""
     if Path(text).exists():
         return LogPath(Path(text))
     model, equals, located = text.partition("=")
@@ -110,7 +110,7 @@ def is_log(path: Path) -> bool:
 
 
 def logs_in(log: LogPath) -> list[LogPath]:
-    """Return the logs in a folder, as their tools name them, or a single log itself."""
+    """Return the logs in a folder, found by the names that tools give them, or the log itself if it is a file."""
     files = _files_in(log)
     for patterns in _IN_FOLDERS:
         if some := [
@@ -123,14 +123,14 @@ def logs_in(log: LogPath) -> list[LogPath]:
 
 
 def latest(logs: Sequence[LogPath]) -> list[LogPath]:
-    """Return the logs without those of lm-eval for which the same folder has a later log of the same task."""
+    """Return the logs, except for lm-eval logs with a later log of the same task in the same folder."""
     # The names end in the date, so a later log of a task comes last.
     last = {lm_eval_logs.dateless_path(log.path): log for log in logs}
     return [log for log in logs if last[lm_eval_logs.dateless_path(log.path)] is log]
 
 
 def unused_in(folder: LogPath, used: Sequence[LogPath]) -> list[Path]:
-    """Return the unused files below a folder, except those that are read beside logs."""
+    """Return the unused files below a folder, except for files that are read together with logs."""
     paths = {log.path for log in used}
     return [path for path in _files_in(folder) if path not in paths and not path.match(_BESIDE)]
 
@@ -140,7 +140,7 @@ def _files_in(log: LogPath) -> list[Path]:
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
-    """Return a different name for each file: its own, with its folder if others have this name, or with its number."""
+    """Return a different name for each file: its own name, with its folder or a number if names repeat."""
     own = [path.name for path in paths]
     inside = [f"{path.absolute().parent.name}/{path.name}" for path in paths]
     n_own, n_inside = Counter(own), Counter(inside)

@@ -43,7 +43,7 @@ class Archived(HoldsText):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Format of one tool. It `recognizes` a file, names its `task`, and returns the `replies` in each of its `rows`."""
+    """How to read one tool's files: `recognizes` them, names their `task`, and returns `replies` from their `rows`."""
 
     kind: str
     recognizes: Callable[[LogFile], bool]
@@ -53,7 +53,7 @@ class Format:
 
 
 def _texts_of(value: object) -> tuple[str, ...]:
-    """Return the texts of a value: a text, a number, an object with a text, or a list of them. Others have none."""
+    """Return the texts in a value: a text, a number, an object with a text, or a list of them. Other values have none."""
     match value:
         case str():
             return (value,)
@@ -68,7 +68,7 @@ def _texts_of(value: object) -> tuple[str, ...]:
 
 
 def _any(scores: Iterable[bool | None]) -> bool | None:
-    """Return whether any score says right, or None if none says anything."""
+    """Return whether any score says that the reply is right, or None if no score says anything."""
     stated = [right for right in scores if right is not None]
     return any(stated) if stated else None
 
@@ -82,7 +82,7 @@ def _last(value: object) -> str:
 
 
 def with_members(*names: str) -> Callable[[LogFile], bool]:
-    """Return a function that tells whether the first row of a file has these members."""
+    """Return a function that checks whether the first row of a file has these members."""
     return lambda file: bool(file.table.rows) and {*names} <= set(file.table.rows[0].cells)
 
 
@@ -161,7 +161,7 @@ _CAPITALS = tuple(letter.upper() for letter in LETTERS)
 
 
 def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a request of `scenario_state.json`. Changed copies of instances and later trials are copies."""
+    """Read a request of `scenario_state.json`. Changed instances and later trials count as copies."""
     if cells.get("reference_index") is not None:
         raise ItemError(
             "the request scores one option apart (multiple_choice_separate), which is not read. Use a run of "
@@ -187,7 +187,7 @@ def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 
 def _evalscope(file: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a review of EvalScope 1."""
+    """Read a review written by EvalScope 1."""
     score = as_object(as_object(cells.get("sample_score")).get("score"))
     raw = _first(score.get("prediction"))
     yield Archived(
@@ -202,7 +202,7 @@ def _evalscope(file: LogFile, cells: Cells) -> Iterator[Archived]:
 
 
 def _reviewed(_: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a review of EvalScope 0, whose options are columns of the raw sample."""
+    """Read a review written by EvalScope 0, whose options are columns of the raw sample."""
     every = cells.get("choices")
     reply = as_object(every[0]) if isinstance(every, list) and every else {}
     review, sample = as_object(reply.get("review")), as_object(cells.get("raw_input"))
@@ -224,7 +224,7 @@ def _reviewed(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 
 def _usual_text(cells: Cells, part: str) -> str:
-    """Return the text of the column with a usual name of a part, or "" if there is not exactly one."""
+    """Return the text of the column with a usual name of a part, or "" unless exactly one column has such a name."""
     names = usual_names(cells, NAMES[part])
     return _first(cells[names[0]]) if len(names) == 1 else ""
 
@@ -272,8 +272,8 @@ _EQUALS = frozenset({"equals", "contains", "icontains", "starts-with", "contains
 
 
 def _promptfoo(_: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a result of promptfoo. The key is what a test expects, or a variable with a usual name of keys. Raise
-    `ItemError` if there is neither."""
+    """Read a promptfoo result. The key is the text that a test expects, or a variable with a usual name of keys.
+    Raise `ItemError` if the result has neither."""
     asserted = as_object(cells.get("testCase")).get("assert")
     expected = [
         value
@@ -312,7 +312,7 @@ def _promptfoo_prompt(cells: Cells) -> str:
 
 
 def _deepeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a row of a benchmark's `predictions`."""
+    """Read a row of the `predictions` of a benchmark."""
     yield Archived(
         model="",
         sample=str(cells.get("Input")),
@@ -341,7 +341,7 @@ def _wandb(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 
 def _capital(cell: object, k: int) -> str:
-    """Return the capital letter of one of `k` options that a number names, or any other cell as text."""
+    """Return the capital letter for the number of one of `k` options, or any other cell as text."""
     number = whole_number(cell)
     return _CAPITALS[number] if number is not None and 0 <= number < k else str(cell)
 

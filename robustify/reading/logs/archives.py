@@ -26,8 +26,8 @@ _COLUMNS = {"stem": "stem", "choices": "choices", "key": "key"}
 
 
 def _read(format_: Format, file: LogFile, options: LogOptions, shown: ShownBefore) -> Log:
-    """Return the log of a file. A repeated reply counts once. If the user mapped the parts of a table of picks, read it as
-    one. Raise the errors of `replies_in_rows`."""
+    """Return the log that a file contains. A repeated reply counts once. If the user mapped the parts of a table of
+    picks, read the file as such a table. Raise the errors of `replies_in_rows`."""
     if set(options.columns) - set(FieldMap.model_fields):
         return pick_tables.READER.read(file, options, shown)
     task = path_name(format_.task(file))

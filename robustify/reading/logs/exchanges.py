@@ -1,4 +1,4 @@
-"""Requests of a harness about an item, with the replies and their scores. `lint` audits the harness by it."""
+"""Requests of a harness about an item, with replies and scores. `lint` uses them to audit the harness."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,10 @@ from robustify.base.redaction import HoldsText
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Exchange(HoldsText):
-    """Prompts and replies of one row. `contexts` has one prompt per scored text in `continuations`, or one prompt to which
-    the model wrote. `texts` are all raw replies to the item, such as those of each epoch, and `extracted` is what the
-    harness took from the first. `rightness` maps the scores of the row to whether they say that the answer is right.
-    `contradicts` is set if these contradict the key and the pick."""
+    """Prompts and replies of one row. `contexts` has one prompt per scored text in `continuations`, or one prompt to
+    which the model wrote. `texts` are all raw replies to the item, such as those of each epoch, and `extracted` is
+    what the harness took from the first. `rightness` maps the scores of the row to whether they say that the answer
+    is right. `contradicts` is set if these contradict the key and the pick."""
 
     contexts: tuple[str, ...] = ()
     continuations: tuple[str, ...] = ()

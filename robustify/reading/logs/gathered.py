@@ -40,7 +40,7 @@ _KEYLESS = Notice(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Gathered:
-    """Items shown in at least one log (None if no text is known), their topics and groups by ID, and all answers.
+    """Items shown in at least one log (None if no text is known), topics and groups by item ID, and all answers.
     `set_aside` lists rows that are unreadable or match no item. `left_out` counts items of the data that are in no log."""
 
     items: tuple[Item, ...] | None
@@ -55,8 +55,8 @@ class Gathered:
 
 def gather(logs: Sequence[Log], bench: Loaded | None, *, skip_bad: bool = False) -> Gathered:
     """Combine logs into items and answers. The items are those of `bench`, or if it is None, those in the logs. Raise
-    `DataError` if a log matches no item, two logs are from the same run, rows without text do not align, or rows contradict
-    the item with their ID, which `skip_bad` sets aside."""
+    `DataError` if a log matches no item, two logs are from the same run, rows without text do not align, or rows
+    contradict the item with their ID, which `skip_bad` sets aside."""
     unread = [Quarantined(fault.line, fault.reason, log.file) for log in logs for fault in log.faults]
     if bench is None and not any(reply.item.choices for log in logs for reply in log.replies):
         return _gather_textless(logs, unread)
@@ -104,7 +104,7 @@ def _replies(logs: Sequence[Log]) -> Iterator[tuple[Log, LogReply]]:
 def _require_matches(
     logs: Sequence[Log], rows: Sequence[MatchedRow], set_aside: Sequence[Quarantined], bench: Loaded | None
 ) -> None:
-    """Refuse logs without a matching row, because they belong to another data set or contain no items."""
+    """Refuse logs without a matching row. They belong to another data set or contain no items."""
     matched = {log.file for log, _, _ in rows}
     reasons = {quarantined.file: quarantined.reason for quarantined in reversed(set_aside)}
     whose = f" of {bench.name}" if bench else ""
@@ -122,7 +122,7 @@ def _require_matches(
 
 
 def _refuse_repeats(rows: Sequence[MatchedRow]) -> None:
-    """Raise `DataError`, with one line per pair of files, if two rows record the same question to the same model."""
+    """Raise `DataError`, with one line per pair of files, if two rows put the same question to the same model."""
     first: dict[tuple[str, str, str, int, Order], tuple[str, int]] = {}
     again: dict[tuple[str, str, str, str], list[tuple[int, int]]] = {}
     for log, reply, match in rows:
@@ -239,13 +239,13 @@ def rotation_groups(names: Sequence[str]) -> dict[str, str]:
 
 
 def _rotation_notes(n: int, n_questions: int) -> list[Notice]:
-    """Return a note that items are not independent, because they repeat questions, as in rotated copies."""
+    """Return a note that items depend on each other, because they repeat questions, as in rotated copies."""
     note = f"{n} items repeat {n_questions} questions with the same options, in any order, so they are not independent"
     return [Notice(note, code="repeated-questions")] * bool(n)
 
 
 def _repeated(items: Sequence[Item]) -> tuple[int, int]:
-    """Return the number of items that share their question and options with others, and the number of these questions."""
+    """Return the number of items that share their question and options with others, and the number of such questions."""
     sizes = Counter((unspaced(i.stem), tuple(sorted(map(unspaced, i.choices)))) for i in items)
     again = [size for size in sizes.values() if size > 1]
     return sum(again), len(again)

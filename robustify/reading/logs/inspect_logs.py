@@ -98,7 +98,7 @@ def _contradiction(right: bool | None) -> ItemError:
 def _scores(
     samples: Sequence[Cells], scorer: str | None
 ) -> tuple[dict[int, Mapping[str, Any]], list[Notice]]:
-    """Return the scores of a scorer by line. If it logged no answer at all, as many do, the replies are the answers."""
+    """Return the scores of a scorer by line. If it logged no answer at all, as is common, the replies are the answers."""
     by_scorer = (as_object(cells.get("scores")) for cells in samples)
     scores = {line: as_object(scorers.get(scorer or "")) for line, scorers in enumerate(by_scorer, start=1)}
     if not any(scores.values()) or any(score.get("answer") is not None for score in scores.values()):
@@ -145,21 +145,21 @@ def _completions(samples: Sequence[Cells]) -> dict[str, list[str]]:
 
 
 def _completion(sample: Cells) -> str:
-    """Return the reply of a model to a sample, or "" if there is none."""
+    """Return the reply of a model to a sample, or "" if the sample has no reply."""
     choices = _list(as_object(sample.get("output")).get("choices"))
     message = as_object(as_object(choices[0]).get("message")) if choices else {}
     return "\n".join(content_texts(message.get("content")))
 
 
 def _prompt(cells: Cells) -> str:
-    """Return the texts of the turns that a model saw before its first reply, or "" if the log has none."""
+    """Return the texts of the turns before a model's first reply, or "" if the log has no such turns."""
     turns = [as_object(turn) for turn in _list(cells.get("messages"))]
     before = list(takewhile(lambda turn: turn.get("role") != "assistant", turns))
     return "\n\n".join(text for turn in before for text in content_texts(turn.get("content")))
 
 
 def _tree(file: log.LogFile) -> Mapping[str, Any]:
-    """Return the contents of a log. An .eval file has the form of a JSON log after it is unzipped."""
+    """Return the contents of a log. An unzipped .eval file has the form of a JSON log."""
     path = file.path
     if not file.zipped:
         return as_object(whole_object(path.name, text_of(file.opened)))

@@ -1,4 +1,4 @@
-"""Reader of lighteval details (`details_*.parquet`), in the format of today and in those from 2023 to 0.9.
+"""Reader of lighteval details (`details_*.parquet`), in the current format and in the format from 2023 to version 0.9.
 
 Each row is converted to the format of lm-eval and read as such.
 """
@@ -44,9 +44,9 @@ _NO_QUESTION = "(no question)"
 def _read_details(
     kind: str, of_today: Callable[[Cells], Cells], file: LogFile, options: LogOptions, before: ShownBefore
 ) -> Log:
-    """Read the replies in lighteval details, which a function converts to those `of_today`. If the user mapped the parts of
-    a table of picks, read them as one. Rows that show no item become faults. Raise `DataError` if no row shows a question,
-    unless the items are in another file."""
+    """Read the replies in lighteval details, which a function converts to the current format. If the user mapped the
+    parts of a table of picks, read them as one. Rows that show no item become faults. Raise `DataError` if no row
+    shows a question, unless the items are in another file."""
     if set(options.columns) - set(FieldMap.model_fields):
         return pick_tables.READER.read(file, options, before)
     path = file.path
@@ -80,7 +80,7 @@ def _read_details(
 
 
 def _position(name: str) -> tuple[int, str]:
-    """Return a sort key for an ID. It puts numbers in numeric order before all other names."""
+    """Return a key that sorts IDs: numbers come first, in numeric order, then all other names."""
     return (int(name), "") if name.isdecimal() else (10**9, name)
 
 
@@ -125,7 +125,7 @@ _PRINTED = ("choices", "gold_index", "predictions", "metrics")
 
 
 def _detail_of_today(cells: Cells) -> Cells:
-    """Convert a detail of 2023 to 0.9, whose lists are written as text in some versions."""
+    """Convert a detail in the format from 2023 to version 0.9, whose lists are written as text in some versions."""
     listed = {
         name: literal(cell) if isinstance(cell, str) else cell
         for name in _PRINTED

@@ -1,4 +1,4 @@
-"""Filters of lm-eval, which extract answers from replies. A task with several of them has one row per filter for each
+"""Filters of lm-eval, which extract answers from replies. A task with several filters has a row per filter for each
 item."""
 
 from collections import Counter
@@ -12,7 +12,7 @@ from robustify.reading.logs import log
 def one_filter(
     name: str, rows: Sequence[SourceRow], wanted: str | None
 ) -> tuple[tuple[SourceRow, ...], list[Notice]]:
-    """Return the rows of one filter and a note. lm-eval writes one row per filter of a task."""
+    """Return the rows of one filter, and a note. lm-eval writes one row per item and filter."""
     values = _filters(rows)
     filters, checked = list(dict.fromkeys(values)), log.names_in(values)
     if wanted is not None and wanted not in filters:

@@ -1,4 +1,4 @@
-"""Reader of lm-eval's logged samples (`samples_*.jsonl`) in old and new formats. Numbers may be written as text.
+"""Reader of samples logged by lm-eval (`samples_*.jsonl`), in old and new formats. Numbers may be written as text.
 
 A row states whether the best choice was right. That is recomputed from the log-likelihoods, and inconsistent logs are
 refused.
@@ -63,8 +63,8 @@ UNNAMED = Notice(
 
 @dataclass(frozen=True, slots=True)
 class LmEvalRun:
-    """Task, model, number of rows, and text before each choice of an lm-eval run, if they are known. If `from_prompts` is
-    true, the questions were read from the prompts."""
+    """Task, model, number of rows, and text before each choice of an lm-eval run, as far as they are known. If
+    `from_prompts` is true, the questions were read from the prompts."""
 
     task: log.Name
     model: log.Name = log.NOTHING
@@ -75,7 +75,7 @@ class LmEvalRun:
 
 
 def _recognizes(file: log.LogFile) -> bool:
-    """Return whether a file has logged samples, or is the results file beside them."""
+    """Return whether a file has logged samples, or is the results file next to them."""
     cells = file.table.rows[0].cells if file.table.rows else {}
     return is_lm_eval(cells) or _is_results(cells)
 
@@ -101,7 +101,7 @@ def _is_results(cells: Cells) -> bool:
 def replies_in_rows(
     head: log.Log, run: LmEvalRun, table: SourceTable, options: log.LogOptions, before: log.ShownBefore
 ) -> log.Log:
-    """Return the log `head` with the replies in a table of lm-eval rows. Raise `UsageError` if the filter does not exist,
+    """Return the log `head` with the replies from a table of lm-eval rows. Raise `UsageError` if the filter does not exist,
     or the view contradicts the prompts, and `DataError` if the layout is unknown, or the prompts contradict `options`."""
     rows, notes = one_filter(head.file, table.rows, options.filter)
     names = {row.line: log.as_label(row.cells.get("doc_id")) for row in rows}
@@ -160,7 +160,7 @@ ACCURACIES = ("acc", "acc_norm")
 
 
 def _accuracies(rows: Sequence[SourceRow]) -> dict[str, tuple[int, int]]:
-    """Return the number of right rows and of all rows of each accuracy that the log states."""
+    """Return the number of right rows and of all rows for each accuracy that the log states."""
     stated = [stated_scores.scores_of_row(row.cells) for row in rows]
     credits = {metric: [row[metric] for row in stated if metric in row] for metric in ACCURACIES}
     return {metric: (sum(right), len(right)) for metric, right in credits.items() if right}
@@ -200,14 +200,14 @@ class _ReplyReading:
 
 
 def _reply_notes(rows: Sequence[SourceRow], n_run_on: int) -> list[Notice]:
-    """Return notes on replies that run on, and on rows with several replies. The rows have no scores."""
+    """Return notes on replies that run on, and on rows with several replies. These rows have no scores."""
     several = sum(n_replies(row.cells) > 1 for row in rows)
     note = f"rows with several replies, of which the first one was used: {several}"
     return [*run_on_notes(n_run_on), *[Notice(note, code="several-replies")] * bool(several)]
 
 
 def _first_lines(rows: Sequence[SourceRow]) -> dict[int, int]:
-    """Return a mapping from each line to the first line with the same item. `table_of_items` keeps only that line."""
+    """Map each line to the first line with the same item, which is the only line that `table_of_items` keeps."""
     seen: dict[str, SourceRow] = {}
     out: dict[int, int] = {}
     for row in rows:
@@ -263,8 +263,8 @@ def _contradictions(
     texts: Mapping[int, str | None],
     targets: Collection[str],
 ) -> tuple[list[Fault], list[Notice]]:
-    """Return faults for rows in which a metric contradicts the scores, or the pick and the key. A note is about rows in
-    which only a norm differs. `targets` are the answers expected in any row."""
+    """Return faults for rows in which a metric contradicts the scores, or the pick and the key. If only norms differ,
+    return a note instead. `targets` are the answers expected in any row."""
     faults, other_norm, stricter = list[Fault](), list[int](), 0
     for row, reply in replies:
         rightness, norms = stated_scores.scores_of_row(row.cells), _norms(reply)
@@ -301,7 +301,7 @@ def _contradictions(
 
 
 def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
-    """Map each metric of lm-eval to the scores that it compares. Labels have equal lengths."""
+    """Map each lm-eval metric to the scores that it compares. Labels have equal lengths."""
     scores, norms = reply.scores, {"acc": reply.scores}
     if not reply.by_text:
         norms["acc_norm"] = scores
@@ -313,19 +313,19 @@ def _norms(reply: log.LogReply) -> dict[str, tuple[float, ...]]:
 
 
 def _finite(values: Iterable[float]) -> tuple[float, ...]:
-    """Return the values, or an empty tuple if any of them is not finite."""
+    """Return the values, or an empty tuple if any value is not finite."""
     every = tuple(values)
     return every if all(map(math.isfinite, every)) else ()
 
 
 def dateless_path(path: Path) -> Path:
-    """Return a path that the logs of one task and model have in common, or the path itself if it has no date."""
+    """Return the path without its date, which is the same for all logs of a task and model."""
     match = _LOGGED.fullmatch(plain_path(path).stem)
     return path.with_name(match["task"]) if match and match["date"] else path
 
 
 def find_run(path: Path) -> LmEvalRun:
-    """Return the lm-eval run of a log, from its results file, or else from the names of the log and its folder."""
+    """Return the lm-eval run of a log, found in its results file, or else in the names of the log and its folder."""
     match = _LOGGED.fullmatch(path.stem)
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
     tree = _results(path.parent, task, date)
@@ -343,7 +343,7 @@ def find_run(path: Path) -> LmEvalRun:
 
 
 def _results(folder: Path, task: str, date: str | None) -> Mapping[str, Any]:
-    """Read the results file with this date or, otherwise, the only one with the task. Return {} if there is neither."""
+    """Read the results file with this date, or otherwise the only results file with the task. Return {} without one."""
     same = folder / f"results_{date}.json"
     paths = [same] if same.is_file() else sorted(folder.glob("results*.json"))
     trees = [tree for path in paths if task in as_object((tree := _tree(path)).get("results"))]

@@ -34,21 +34,21 @@ _LISTED = 10
 
 
 def as_name(value: object) -> Name | None:
-    """Return a number, a boolean, or a text of one word as a name, and None for any other value."""
+    """Return a number, a Boolean, or a one-word text as a name. Return None for any other value."""
     text = str(value) if isinstance(value, str | int | float) else ""
     return Name(text) if _WORD.fullmatch(text) else None
 
 
 def as_label(value: object) -> Name:
-    """Return an item's label if it has few words. Otherwise, return "", so that its content identifies the item."""
+    """Return an item's label if it has few words. Otherwise, return "", so that the item is identified by its content."""
     text = str(value).strip() if isinstance(value, str | int) else ""
     return Name(text) if _few_words(text) else NOTHING
 
 
 def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str, Name]:
-    """Map the cell texts in a column, for example of models or tasks, to names. `texts` are those of items. There are no
-    names if each name appears, on average, in fewer rows than there are names, unless there are up to three single words. A
-    name is dropped if it equals a text, or has several words and is part of a text."""
+    """Map the cell texts in a column, such as models or tasks, to names. `texts` are those of items. There are no
+    names if each name appears, on average, in fewer rows than there are names, unless there are up to three single
+    words. A name is dropped if it equals a text, or has several words and is part of a text."""
     values, full_texts = list(cells), {folded(str(text)) for text in texts}
     repeated = _repeated(values, lambda n_names, n_rows: n_names <= _FEW or n_names * n_names <= n_rows)
     rare = len(repeated) ** 2 > len(values)
@@ -61,13 +61,13 @@ def names_in(cells: Iterable[object], texts: Iterable[object] = ()) -> dict[str,
 
 
 def topics_in(cells: Iterable[object], each: int = 1) -> dict[str, Name]:
-    """Map the cell texts in a column to topic names. There are none if over twelve have fewer than two items on
-    average. `each` is the number of cells per item: one per model."""
+    """Map the cell texts in a column to topic names. Return no names if over twelve topics have fewer than two items
+    on average. `each` is the number of cells per item: one per model."""
     return _repeated(cells, lambda n_names, n_cells: n_names <= _FEW_TOPICS or 2 * n_names * each <= n_cells)
 
 
 def checked_facts(values: Mapping[str, object]) -> dict[str, Name]:
-    """Return the metadata of a log whose values are names."""
+    """Return the metadata of a log whose values are valid names."""
     return {fact: name for fact, value in values.items() if (name := as_name(value)) is not None}
 
 
@@ -88,8 +88,8 @@ def checked_model_name(text: str) -> Name:
 
 
 def headings(columns: Sequence[str]) -> dict[str, Name]:
-    """Return the column names of a table as checked names. There are none if any is longer than three short words, because
-    a table without a header has its first record there."""
+    """Return the column names of a table as checked names. Return none if a name is longer than three short words,
+    because a table without a header has its first record there."""
     names = {text: Name(text) for text in columns if as_name(text) or (name_like(text) and _few_words(text))}
     return names if all(column in names for column in columns) else {}
 
@@ -107,7 +107,7 @@ def columns_by_model(pairs: Iterable[tuple[str, str]], columns: Sequence[str]) -
 
 
 def listed(texts: Iterable[str], checked: Mapping[str, Name], most: int = _LISTED) -> str:
-    """Return a list of names for a message. Texts that are not names are only counted."""
+    """Return a list of names for a message. Texts that are not names are counted instead."""
     every = list(dict.fromkeys(texts))
     names = [checked[text] for text in every if text in checked][:most]
     n_more = len(every) - len(names)
@@ -162,10 +162,10 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LoggedItem(HoldsText):
-    """Item as shown in a log, with its text and key if the log contains them. `k` is the number of choices, or 0 if only
-    the item with its ID determines it. `choices` is empty if there is no text. `name` is the label of the item in the log,
-    and `id` is the ID of the item itself. Either is "" if it is unknown. `topic`, `group`, and `question_at` are those of
-    `Item`."""
+    """Item as shown in a log, with its text and key if the log contains them. `k` is the number of choices, or 0 if
+    only the item with its ID determines it. `choices` is empty if there is no text. `name` is the label of the item
+    in the log, and `id` is the ID of the item itself. Either is "" if it is unknown. `topic`, `group`, and
+    `question_at` are those of `Item`."""
 
     k: int
     stem: str = ""
@@ -180,9 +180,9 @@ class LoggedItem(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogReply(HoldsText):
-    """Reply of one model to one item. `pick` and `scores` (log-probabilities) refer to positions as shown. If `by_text` is
-    true, the text of each choice was scored, and its length `n_chars` divides its score. `unconditioned` are scores of
-    the same texts without context. `reason` explains why there is no pick."""
+    """Reply of one model to one item. `pick` and `scores` (log-probabilities) refer to positions as shown. If
+    `by_text` is true, the text of each choice was scored, and its length `n_chars` divides its score. `unconditioned`
+    are scores of the same texts without context. `reason` explains why there is no pick."""
 
     line: int
     model: Name
@@ -222,14 +222,14 @@ ItemsOfLog = tuple[dict[int, LoggedItem], list[Fault], list[Notice]]
 
 
 class ItemsInRows(Protocol):
-    """Function that returns the items of rows by their documents, or None if no item is known."""
+    """Function that returns the items of rows from their documents, or None if no item is known."""
 
     def __call__(self, rows: Sequence[SourceRow], names: Mapping[int, Name], /) -> ItemsOfLog | None:
         """Return the items by line, faults, and notes."""
 
 
 class ShownBefore:
-    """Cache of the items of the last log, because logs of several models often contain the same items."""
+    """Cache of the previous log's items, because logs of several models often contain the same items."""
 
     def __init__(self) -> None:
         self._key: object = None
@@ -239,7 +239,7 @@ class ShownBefore:
     def items(
         self, file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
     ) -> ItemsOfLog:
-        """Return the items, faults, and notes of an item table, reusing those of the last log if the tables are equal."""
+        """Return the items, faults, and notes of an item table. If the previous log's table is equal, reuse its items."""
         key = [(row.line, row.cells) for row in table.rows], names, options.fields, table.faults
         # The task stands only in the names of groups.
         grouped = task != self._task and any(item.group for item in self._shown[0].values())
@@ -252,8 +252,8 @@ class ShownBefore:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LogFile(HoldsText):
-    """File that may be a log, with its rows and the digest of its bytes. A zipped file has no rows yet. The `path` of a
-    compressed file is that of the file in it."""
+    """File that may be a log, with its rows and the digest of its bytes. A zipped file has no rows yet. The `path` of
+    a compressed file is that of the file inside it."""
 
     path: Path
     sha256: str
@@ -275,9 +275,9 @@ class LogReader:
 def logged_items(
     file: str, table: SourceTable, options: LogOptions, task: Name, names: Mapping[int, Name]
 ) -> ItemsOfLog:
-    """Map each line of an item table to the item that its row shows. Return faults and notes, too. `names` maps
-    lines to the labels of the items. Raise `DataError` if the layout is unknown, or the choices are only letters,
-    and `UsageError` if no row has a mapped field."""
+    """Map each line of an item table to the item that its row shows. Return faults and notes, too. `names` maps lines
+    to the labels of the items. Raise `DataError` if the layout is unknown, or the choices are only letters, and
+    `UsageError` if no row has a mapped field."""
     if not table.rows:
         return {}, list(table.faults), []
     table_items = raw_items(file, table, options.fields)
@@ -304,21 +304,21 @@ def topic_notes(cells: Iterable[str], topics: Mapping[str, Name]) -> list[Notice
 
 
 def model_name(*candidates: str) -> Name:
-    """Return the first of these texts that can name a model, or otherwise a name made from the last text."""
+    """Return the first of these texts that can name a model. If none can, return a name made from the last text."""
     names = map(as_name, map(plain_model, candidates[:-1]))
     return next(filter(None, names), None) or path_name(plain_model(candidates[-1]))
 
 
 def plain_model(name: str) -> str:
-    """Return `owner/name` unchanged, or the last part of a path, so that results contain no local path. The path may be one
-    that lm-eval encoded as a folder name."""
+    """Return `owner/name` unchanged, or the last part of any other path, so that results contain no local path. The
+    path may be one that lm-eval encoded as a folder name."""
     if _ABSOLUTE.match(name) or "//" in name:
         return re.split(r"[\\/]|__", name.rstrip("/\\"))[-1]
     return name.replace("__", "/")
 
 
 def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
-    """Return the properties of a model according to its logs, joining the first few values if logs differ."""
+    """Return the properties of a model according to its logs. If logs differ, join the first few values."""
     facts: dict[str, dict[str, None]] = {}
     for log in logs:
         own = {"engine": f"replay of {log.kind}", "model": model, **log.facts}
@@ -328,7 +328,7 @@ def fingerprint(logs: Sequence[Log], model: str) -> dict[str, str]:
 
 
 def join_few(values: Sequence[str]) -> str:
-    """Join the first few values, and add the number of remaining values."""
+    """Join the first few values, and add the number of the other values."""
     more = f" and {len(values) - 3} more" if len(values) > 3 else ""
     return ", ".join(values[:3]) + more
 
@@ -342,7 +342,7 @@ def number_or_nan(value: object) -> float:
 
 
 def is_number(text: str) -> bool:
-    """Return whether a text is a number, which may be infinite or NaN."""
+    """Return whether a text is a number, including infinity and NaN."""
     try:
         float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Matching of logged replies to items, and conversion to rows of an answer table.
+"""Matching of logged replies to items, and conversion of replies to rows of an answer table.
 
 Items are matched by content, never by row number or letter. A row without text is matched by item ID, and its key must
 agree. If several items have the same content, the rows of a model are assigned to them in turn.
@@ -33,7 +33,7 @@ Asking = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class MatchedItem:
-    """Match of a row to an item: the item's position in the catalog, the order shown, and the matching method."""
+    """Match of a row to an item: the item's position in the catalog, the displayed order, and the matching method."""
 
     index: int
     order: Order
@@ -45,7 +45,7 @@ class OtherItemError(ItemError):
 
 
 class Catalogue:
-    """Index of items by content. If `grows` is true, unknown items are added instead of refused."""
+    """Index of items by content. If `grows` is true, unknown items are added, and otherwise refused."""
 
     def __init__(self, items: Sequence[Item], *, grows: bool) -> None:
         self.items: list[Item] = []
@@ -138,7 +138,7 @@ class Catalogue:
         return index
 
     def _new_item(self, logged: LoggedItem, task: str) -> Item:
-        """Return a new item. Its ID is the logged one if it is free, or else made from the names of the task and item."""
+        """Return a new item. Its ID is the logged ID if free, or else made from the names of the task and item."""
         if logged.key is None:
             raise ItemError(
                 "the log has no key. Pass the items with their keys (--data ITEMS).", code="no-key"
@@ -176,7 +176,7 @@ T = TypeVar("T")
 
 
 def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
-    """Yield the answer row of a reply, and another row if the same texts were also scored without context."""
+    """Yield the answer row of a reply. Yield another row if the same texts were also scored without context."""
     chars = _in_own_order(reply.n_chars, order) or tuple(map(len, item.choices))
     if reply.scores and reply.by_text and not all(chars):
         reply = replace(reply, scores=(), pick=None, reason="empty_choice")
@@ -195,8 +195,8 @@ def answer_rows(reply: LogReply, item: Item, order: Order) -> Iterator[Answer]:
 
 
 def fit_to_item(reply: LogReply, item: Item) -> LogReply:
-    """Check a reply whose log lacks the number of choices, and return it. A pick beyond the last choice is removed. Raise
-    `OtherItemError` if the number of scores differs from the number of choices."""
+    """Check a reply whose log lacks the number of choices, and return the reply. A pick beyond the last choice is
+    removed. Raise `OtherItemError` if the number of scores differs from the number of choices."""
     if reply.item.k:
         return reply
     if len(reply.scores) not in (0, item.k):
@@ -210,8 +210,8 @@ def fit_to_item(reply: LogReply, item: Item) -> LogReply:
 
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
-    """Return the answer row of a reply without lengths. The item may be known only by ID and key. Without a pick, the best
-    score is the pick."""
+    """Return the answer row of a reply without lengths. The item may be known only by ID and key. If there is no
+    pick, the best score is the pick."""
     identity = Asked(item, str(reply.view), reply.model, order, reply.template, key)
     if reply.pick is None and reply.scores:
         return answer(identity, _in_own_order(reply.scores, order))
@@ -230,8 +230,8 @@ def _in_own_order(values: Sequence[T], order: Order) -> tuple[T, ...]:
 
 
 def table_in_order(rows: Iterable[tuple[int, Order, Answer]]) -> Answers:
-    """Return a table of the rows, grouped by view, model, and template, and then by item.
-    Within an item, its original order comes first."""
+    """Return an answer table of the rows, grouped by view, model, and template, and then by item. Each item's
+    original order comes first."""
     ranks: dict[tuple[str, str, str], int] = {}
 
     def place(entry: tuple[int, Order, Answer]) -> tuple[int, int, bool]:

@@ -1,4 +1,4 @@
-"""Names of choices in keys and picks: letters, whole numbers, or texts. The cells of a whole column decide."""
+"""How keys and picks name choices: by letters, whole numbers, or texts. The cells of a whole column decide."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ _FEWEST_KEYS, _FEWEST_MARKS = 3, 10
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Format in which a column names choices: its form, first number (None if numbers are texts), and letters."""
+    """Format in which a column names choices: its form, the first number (None if numbers are texts), and the letters."""
 
     form: Literal["letter", "number", "text"]
     first: int | None = None
@@ -29,7 +29,7 @@ class Naming:
     def from_cells(
         cls, cells: Iterable[object], first: int | None = None, letters: tuple[str, ...] | None = None
     ) -> "Naming":
-        """Return the format of most cells that are not empty. Without `letters`, the cells tell their series."""
+        """Return the format of most nonempty cells. If `letters` is not given, the cells show their series."""
         filled = [
             member for cell in cells if (member := only_member(cell)) is not None and str(member).strip()
         ]
@@ -104,7 +104,7 @@ def decide_naming(
 
 
 def only_member(cell: object) -> object:
-    """Return the only member of a list such as `["B"]`, even if it is written as text. Any other value is unchanged."""
+    """Return the only member of a list such as `["B"]`, even if written as text, and any other value unchanged."""
     if isinstance(cell, list):
         return cell[0] if len({*map(str, cell)}) == 1 else cell
     members = quoted_members(cell.strip()) if isinstance(cell, str) else None

@@ -1,5 +1,5 @@
-"""Parts of items that the prompts of a log show: the question, the passage, the options, and the number of options. This
-alone decides the view in which the items of a log were asked. What cannot be seen is said."""
+"""Parts of items shown in the prompts of a log: the question, the passage, the options, and the number of options.
+This alone decides the view in which the items of a log were asked. What cannot be seen is said."""
 
 import json
 import re
@@ -29,8 +29,8 @@ BLIND: tuple[View, ...] = ("choices_only", "choices_only_text")
 
 @dataclass(frozen=True, repr=False)
 class Prompt(HoldsText):
-    """Prompts of one item: a context and a continuation per choice or, if the model wrote a reply, one context and the
-    continuation ""."""
+    """Prompts of one item: a context and a continuation per choice. If the model wrote a reply, there is one context,
+    and the continuation is ""."""
 
     item: LoggedItem
     contexts: tuple[str, ...]
@@ -81,7 +81,7 @@ def parts_shown(prompt: Prompt) -> ShownParts:
 
 
 def _in_other_order(shown: str, choices: Sequence[str]) -> bool:
-    """Return whether a text lists the options of an item with labels, but in another order."""
+    """Return whether a text lists the options of an item with labels, but in a different order."""
     listed = cut_at_labels(shown)
     if listed is None or len(listed.texts) != len(choices):
         return False
@@ -144,9 +144,9 @@ class Presentation:
 
 @dataclass(frozen=True, slots=True)
 class PromptEvidence:
-    """Parts that the inspected prompts of a log show. `n` is their number, and `n_asking` of them show the part that the
-    choices-only views hide. `n_showing` show any part of their item. `by_text` is true if the texts of options were scored,
-    and not letters."""
+    """Parts that the inspected prompts of a log show. `n` prompts were inspected, and `n_asking` of them show the
+    part that the choices-only views hide. `n_showing` show any part of their item. `by_text` is true if texts of
+    options were scored, not letters."""
 
     options: LogOptions
     n: int = 0
@@ -167,7 +167,7 @@ class PromptEvidence:
 
 
 class ViewRule(NamedTuple):
-    """One way to decide the view of a log. `view` returns it, or None if the rule does not apply."""
+    """One way to decide the view of a log. `view` returns a view, or None if the rule does not apply."""
 
     name: str
     reason: str
@@ -228,7 +228,7 @@ VIEW_RULES = (
 
 
 def _decide(seen: PromptEvidence) -> tuple[View, list[Notice]]:
-    """Return the view of a log, and notes on it."""
+    """Return the view of a log, and notes on the view."""
     decided = ((rule, view) for rule in VIEW_RULES if (view := rule.view(seen)) is not None)
     rule, view = next(decided)
     return view, rule.notes(seen, view)
@@ -287,7 +287,7 @@ def decide_presentation(
 
 
 def _usual_labels(parts: Sequence[ShownParts]) -> tuple[str, ...] | None:
-    """Return the series of labels that most prompts show, or None if these are Latin letters or there are none."""
+    """Return the series of labels that most prompts show, or None if most show Latin letters or no labels."""
     every = (series_named(part.labels) for part in parts)
     series = Counter(labels for labels in every if labels not in (None, LETTERS))
     labels, n = series.most_common(1)[0] if series else (None, 0)
@@ -324,7 +324,7 @@ def _options_notes(seen: Sequence[Prompt], parts: Sequence[ShownParts]) -> list[
 
 
 def same_question_notes(items: Iterable[LoggedItem]) -> list[Notice]:
-    """Return a note if several items have the same question, because the models may have seen more than this."""
+    """Return a note if several items have the same question, because the models may have seen more than the question."""
     stems = [item.stem for item in items]
     note = "all items have the same question; if it was not shown, use --view choices_only"
     return [Notice(note, code="same-question")] * (len(set(stems)) == 1 < len(stems))

@@ -1,4 +1,4 @@
-"""Requests that a log recorded: contexts, continuations, and options that only they contain."""
+"""Requests recorded in a log: contexts, continuations, and options that occur only there."""
 
 import re
 from collections import Counter
@@ -77,8 +77,8 @@ def scored_texts(cells: Cells) -> list[str]:
 
 
 def prompt_in_row(cells: Cells, item: LoggedItem) -> Prompt | None:
-    """Return the prompts of a row: one context and a continuation for every choice, or one context to which the model wrote
-    a reply. Return None for any other row."""
+    """Return the prompts of a row: one context and a continuation for every choice, or one context to which the model
+    wrote a reply. Return None for any other row."""
     pairs = _pairs(cells)
     if len(pairs) != item.k and not (len(pairs) == 1 and not pairs[0][1]):
         return None
@@ -157,7 +157,7 @@ def _texts(value: object) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Request(HoldsText):
-    """Doc of a row without options, the context that the model saw, and the scored texts, if any."""
+    """Document of a row without options, the context that the model saw, and the scored texts, if any."""
 
     doc: Cells
     context: str
@@ -165,7 +165,7 @@ class _Request(HoldsText):
     is_scored: bool
 
     def listed_in(self, prompts: Iterable[str]) -> Cells | None:
-        """Return the doc with the options that the first of these texts lists, or None if no text lists options."""
+        """Return the document with the options that the first of these texts lists, or None if no text lists options."""
         for prompt in prompts:
             if (listed := listed_options(prompt, self.texts)) is not None:
                 stem, options = listed
@@ -175,7 +175,7 @@ class _Request(HoldsText):
 
 
 class OptionRule(NamedTuple):
-    """One way to find the options of a row whose doc lacks them. `find` returns the doc with its options, or None."""
+    """One way to find the options of a row whose document lacks them. `find` returns the document with them, or None."""
 
     name: str
     reason: str
@@ -202,8 +202,8 @@ OPTION_RULES = (
 
 
 def with_requested_options(table: SourceTable, before: str, unknown: DataError) -> SourceTable:
-    """Add each row's options to its doc, by `OPTION_RULES`, and return the table. `before` is the delimiter. Raise
-    `unknown` if there are none."""
+    """Add each row's options to its document, by `OPTION_RULES`, and return the table. `before` is the delimiter.
+    Raise `unknown` if no options are found."""
     converted, faults = rows_or_faults(
         ((row, row.cells) for row in table.rows),
         lambda row, cells: replace(row, cells={**cells, "doc": _with_options(cells, before)}),
@@ -228,7 +228,7 @@ def _with_options(cells: Cells, before: str) -> Cells:
 
 
 def listed_options(prompt: str, labels: Sequence[str]) -> tuple[str, list[str]] | None:
-    """Return the question of a prompt and the texts of its last options, or None if they are missing or unclear. With
+    """Return a prompt's question and the texts of its last options. Return None if they are missing or unclear. With
     `labels`, only options with these labels count."""
     bare = [label.strip().strip("()[].:") for label in labels]
     cut = cut_at_labels(_BULLET.sub("", prompt), bare)
@@ -250,8 +250,8 @@ def last_question(prompt: str, labels: Sequence[str] = ()) -> str:
 
 
 def without_instruction(rows: Sequence[SourceRow]) -> tuple[list[SourceRow], list[Notice]]:
-    """Remove the first paragraphs that all questions with the same number of options share, and return a note if there are
-    any. The rows have docs with a `stem` and `choices`."""
+    """Remove the first paragraphs shared by all questions with the same number of options. Return a note if any were
+    removed. The rows have documents with a `stem` and `choices`."""
     docs = [as_object(row.cells["doc"]) for row in rows]
     stems: dict[int, set[str]] = {}
     for doc in docs:
@@ -278,8 +278,8 @@ def without_instruction(rows: Sequence[SourceRow]) -> tuple[list[SourceRow], lis
 def items_in_rows(
     file: str, table: SourceTable, before: str, items_of: Callable[[SourceTable], ItemsOfLog]
 ) -> ItemsOfLog:
-    """Return the items of the documents in rows or of their requests, and a note that says which. `before` is the text
-    before the choice in continuations. Raise `DataError` if neither has items."""
+    """Return the items of the documents in rows or of their requests, and a note that says which were used. `before`
+    is the text before the choice in continuations. Raise `DataError` if neither has items."""
     try:
         return items_of(table_of_items(file, table))
     except DataError as error:
@@ -297,8 +297,8 @@ def items_in_rows(
 
 
 def _with_shown_question(table: SourceTable) -> SourceTable:
-    """Name the docs' column `question` that most prompts show last before their options, if no column has a usual name.
-    Return any other table unchanged."""
+    """Name the document column that most prompts show last before their options `question`, if no column has a usual
+    name. Return any other table unchanged."""
     docs = [as_object(row.cells.get("doc")) for row in table.rows]
     if any(usual_names(doc, NAMES["stem"]) for doc in docs[:_SAMPLED]):
         return table
@@ -320,7 +320,7 @@ def _with_shown_question(table: SourceTable) -> SourceTable:
 
 
 def _shown_question(doc: Cells, column: str, cells: Cells) -> object:
-    """Return the column of a doc or, if the prompt asks more after its text, that, too. A passage needs no repetition."""
+    """Return a document's column with the question that may follow it in the prompt. A passage is not repeated."""
     text, before_options = doc[column], _before_options(cells)
     if not isinstance(text, str) or text.strip() not in before_options:
         return text
@@ -331,7 +331,7 @@ def _shown_question(doc: Cells, column: str, cells: Cells) -> object:
 
 
 def _before_options(cells: Cells) -> str:
-    """Return the context of a row before its options."""
+    """Return the context of a row before the options."""
     pairs = _pairs(cells)
     context = plain_context(pairs[0][0]) if pairs else ""
     listed = cut_at_labels(context)
@@ -339,7 +339,7 @@ def _before_options(cells: Cells) -> str:
 
 
 def _shown_column(doc: Cells, cells: Cells) -> str | None:
-    """Return the column of a doc whose text of several words is the last in the prompt before the options."""
+    """Return the document column whose text (of several words) is the last before the options in the prompt."""
     before_options = _before_options(cells)
     places = {
         name: before_options.rfind(text) + len(text)
@@ -350,8 +350,8 @@ def _shown_column(doc: Cells, cells: Cells) -> str | None:
 
 
 def numbered_texts(listed: str) -> tuple[str, ...]:
-    """Return the texts of a list such as `0. red` and `1. green`, whose texts may have several lines. Raise `ItemError` if
-    it does not count from 0."""
+    """Return the texts of a list such as `0. red` and `1. green`, even if a text has several lines. Raise `ItemError`
+    if the list does not count from 0."""
     texts: list[str] = []
     for line in listed.split("\n"):
         if line.startswith(start := f"{len(texts)}. "):

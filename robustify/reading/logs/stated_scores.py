@@ -1,4 +1,4 @@
-"""Scores that a log states about its replies, and whether they agree with the picks and the keys."""
+"""Scores that a log states for its replies, and whether they agree with the picks and the keys."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -50,15 +50,15 @@ def score_contradicts(right: bool | None, key: int | None, rankings: Iterable[tu
 
 
 def pick_contradicts(right: bool | None, item: LoggedItem, pick: int | None, *, plain: bool) -> bool:
-    """Return whether a score contradicts a pick and the key. A harness compares texts, so it may not have seen that a
-    reply, such as "(C).", is right unless the reply is `plain`."""
+    """Return whether a score contradicts a pick and the key. A harness compares texts. It may therefore miss that a
+    reply such as "(C)." is right, unless the reply is `plain`."""
     if right is None or pick is None or item.key is None:
         return False
     return (pick == item.key) != right and (right or plain)
 
 
 def is_stricter(right: bool | None, item: LoggedItem, pick: int | None) -> bool:
-    """Return whether a score says wrong although the reply names the key, because it is in other words."""
+    """Return whether a score says wrong although the reply names the key in other words."""
     return right is False and pick is not None and pick == item.key
 
 

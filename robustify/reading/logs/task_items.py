@@ -1,4 +1,4 @@
-"""Items of a task in the rows of its logs, with the task's own choices and keys, whatever the columns are called."""
+"""Items of a task in the rows of its logs, with the task's own choices and keys. The names of columns do not matter."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,15 +16,15 @@ _OTHER = Notice("the document is not an item of the task that --data names", cod
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TaskItems(HoldsText):
-    """Items of a task by the digest of their document, and by its number and target. An item is None if the document is
-    not an item. A number and target that several documents share have no entry."""
+    """Items of a task by the digest of their document, and by its number and target. An item is None if the document
+    is not an item. A number and target that several documents share have no entry."""
 
     by_content: Mapping[str, Item | None]
     by_place: Mapping[tuple[str, str], Item | None]
 
     @classmethod
     def of(cls, documents: Sequence[tuple[TaskDocument, Item | None]]) -> "TaskItems":
-        """Return an index that recognizes these documents, all of which have items."""
+        """Return an index of these documents and their items. An item is None if the document is not an item."""
         places = Counter(document.place for document, _ in documents)
         return cls(
             {document.digest: item for document, item in documents},
@@ -32,7 +32,7 @@ class TaskItems(HoldsText):
         )
 
     def in_rows(self, rows: Sequence[SourceRow], names: Mapping[int, log.Name]) -> log.ItemsOfLog | None:
-        """Return the items of rows by line, and the faults of other rows. Return None if the rows are not of this task.
+        """Return the items of rows by line, and the faults of other rows. Return None if the rows are not from this task.
 
         Numbers and targets count only if no document is recognized by its content, and all rows agree."""
         logged = {row.line: TaskDocument.from_row(row.line, row.cells) for row in rows}

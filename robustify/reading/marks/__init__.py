@@ -1,1 +1,1 @@
-"""Marks of choices: labels such as A, (b), iii, or أ, in front of options and in texts that name an option."""
+"""Marks of choices: labels such as A, (b), iii, or أ, in front of options and in text that names an option."""

@@ -67,7 +67,7 @@ def _index_by_mark(series: tuple[str, ...]) -> dict[str, int]:
 
 
 def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
-    """Return the position of each mark if the marks are the first of one series, in any order. Otherwise, return None."""
+    """Return the position of each mark if the marks are the first of one series, in any order, and otherwise None."""
     plain = [as_mark(mark) for mark in marks]
     for series in EVERY_SERIES:
         index_by_mark = _index_by_mark(series)
@@ -78,13 +78,13 @@ def positions_in_series(marks: Sequence[str]) -> tuple[int, ...] | None:
 
 
 def series_named(labels: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the series that begins with these labels, in order, or None if there is none."""
+    """Return the series that begins with these labels, in order, or None if no series does."""
     plain = tuple(map(as_mark, labels))
     return next((series for series in EVERY_SERIES if plain and series[: len(plain)] == plain), None)
 
 
 def begins_without_label(text: str) -> bool:
-    """Return whether a text certainly begins with no label. Nearly all options do, and this is quick to see."""
+    """Return whether a text certainly begins without a label. Nearly all options do, and this check is fast."""
     return _PLAIN.match(text) is not None
 
 
@@ -103,7 +103,7 @@ _EQUALS = re.compile(r"\s*([A-Z]|[0-9]{1,2})\s*=\s*(?=\S)")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Labelled(HoldsText):
-    """Options of one item without their labels. `positions` are those of the labels in their series."""
+    """Options of one item without their labels. `positions` are the labels' positions in their series."""
 
     labels: tuple[str, ...]
     texts: tuple[str, ...]
@@ -116,8 +116,8 @@ class Labelled(HoldsText):
 
 
 def split_labels(options: Sequence[str]) -> Labelled | None:
-    """Return the options and labels separately, or None unless all options are labeled and each has text beside its
-    label."""
+    """Return the options and labels separately. Return None unless all options are labeled and each has text next to
+    its label."""
     # Nearly always, the first option already has no label.
     if len(options) < 2 or not (_split_punctuated(options[0]) or _split_at_space(options[0])):
         return None
@@ -203,8 +203,8 @@ class ListedOptions(HoldsText):
 
 
 def cut_at_labels(text: str, labels: Sequence[str] = ()) -> ListedOptions | None:
-    """Return the options that a text lists last, or None if it lists none. Labels stand at line starts, or else within
-    lines and then in a dress that every label has. With `labels`, only options with these labels count."""
+    """Return the options that a text lists last, or None if it lists no options. Labels begin lines or, if not, are
+    within lines in a form that all labels share. With `labels`, only options with these labels count."""
     wanted = [as_mark(label) for label in labels]
     for pattern in (_AT_LINE, _INLINE):
         run = _last_run([mark for mark in pattern.finditer(text) if _is_mark(mark["mark"])], wanted)
@@ -245,8 +245,8 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
 
 
 def without_tail(cut: ListedOptions) -> ListedOptions | None:
-    """Remove the lines that follow the last option of a prompt, such as `Answer:`. Return None if it is unclear where the
-    last option ends, because the others have several lines."""
+    """Remove the lines that follow the last option of a prompt, such as `Answer:`. Return None if it is unclear where
+    the last option ends, because the other options have several lines."""
     *others, last = [text.split("\n") for text in cut.texts]
     n_lines = {len(lines) for lines in others}
     if len(n_lines) == 1 and len(last) >= (n := n_lines.pop()):
@@ -267,8 +267,8 @@ def bare_mark(text: str) -> str | None:
 
 
 def series_of(cells: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the series to which most of the marks among a file's cells belong, or None if there are no marks. Digits are
-    no marks here, because the caller decides how they count."""
+    """Return the series of most of the marks among a file's cells, or None if there are no marks. Digits are not
+    marks here, because the caller decides how they count."""
     split = [(cell, _split_punctuated(cell)) for cell in cells]
     counts = Counter(as_mark(pair[0]) if pair else bare_mark(cell) for cell, pair in split)
     best: tuple[int, int, tuple[str, ...]] | None = None

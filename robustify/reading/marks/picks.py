@@ -1,4 +1,4 @@
-"""Parser that finds which option a key, target, or reply names. No other module parses it.
+"""Parser that finds which option a key, target, or reply names. No other module does this.
 
 An option is named by its mark in any usual dress (`B`, `(b)`, `**B.**`, `$B$`, `\\boxed{B}`), by its text, or by both,
 which must agree. In a reply, the announced answer (`The answer is B.`) counts, or else the first and last lines. A model
@@ -40,7 +40,7 @@ NamedBy = Literal["mark", "text", "both", "explained"]
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """Index of the option that a text names. It is `explained` if words follow the mark that are not the option."""
+    """Index of the option that a text names. The pick is `explained` if words that are not the option follow the mark."""
 
     index: int
     named_by: NamedBy = "mark"
@@ -100,7 +100,7 @@ length of a reply that cannot run on."""
 def read_pick(
     text: str, options: Sequence[str], labels: Sequence[str] | None = None, prefer: Literal["mark", "text"] | None = None
 ) -> Reading:  # fmt: skip
-    """Return the option that a text names, or the reason why it names none.
+    """Return the option that a text names, or the reason why the text names no option.
 
     `options` are empty texts if only their number is known. `labels` are the marks of the options. Without them, letters of
     any alphabet and roman numbers count, but no digits. `prefer` decides if a text is both a mark and another option."""
@@ -108,7 +108,7 @@ def read_pick(
 
 
 def runs_on(reply: str, options: Sequence[str]) -> bool:
-    """Return whether another question follows in a reply, either certainly, or after an answer."""
+    """Return whether another question follows in a reply, either certainly or after an answer."""
     if len(reply) < _SHORT:
         return False
     first, *others = reply_parts(split_reasoning(reply).text, options)
@@ -161,8 +161,8 @@ class _Reader(HoldsText):
         return self._own_answer(reply) if reply else NoPick("empty")
 
     def _own_answer(self, reply: str) -> Reading:
-        """Read the answer to the item, without answers to questions that the model made up later. A reply may first repeat
-        the question of the item."""
+        """Read the answer to the item, without answers to questions that the model made up later. A reply may first
+        repeat the item's question."""
         if not {"\n", ":", "：", "<", "["} & set(reply):
             return self._answer(reply)
         first, *others = reply_parts(reply, self.options)
@@ -227,7 +227,7 @@ class _Reader(HoldsText):
         return _common_reading([reading for reading in (first, last) if reading is not None])
 
     def _claim(self, text: str) -> Reading | None:
-        """Read a text that should only name an option. Return None if it names none."""
+        """Read a text that should contain only the name of an option. Return None if it names no option."""
         for core in shorter_texts(text):
             equal, mark = equal_options(core, self.options), _MARK.fullmatch(core)
             marked = self._position(mark["mark"]) if mark else None
@@ -283,7 +283,7 @@ class _Reader(HoldsText):
         return Picked(position, "explained") if isinstance(position, int) else position
 
     def _names_other(self, sentence: str, position: int | NoPick) -> bool:
-        """Return whether a sentence only names another option by its mark. Announced answers are read apart."""
+        """Return whether a sentence names only another option, by its mark. Announced answers are read separately."""
         for core in () if announces(sentence) else shorter_texts(sentence):
             mark = _MARK.fullmatch(core)
             other = self._position(mark["mark"]) if mark and not mark["mark"].islower() else None
@@ -308,7 +308,7 @@ def _exact_and_loose(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[s
 
 
 def equal_options(text: str, options: tuple[str, ...]) -> set[int]:
-    """Return the options that equal this text or, if none does, differ from it only in case or a final period."""
+    """Return the options that equal this text or, if there are none, differ only in case or a final period."""
     exact, loose = _exact_and_loose(options)
     plain = unspaced(text)
     equal = {index for index, option in enumerate(exact) if option and option == plain}
@@ -326,7 +326,7 @@ def _single_option(equal: set[int], named_by: NamedBy) -> Reading:
 
 
 def _common_reading(readings: Sequence[Reading]) -> Reading:
-    """Join the readings of one reply, which must name one option."""
+    """Join the readings of one reply, which must name the same option."""
     picks = [reading for reading in readings if isinstance(reading, Picked)]
     if not picks:
         return readings[-1] if readings else NoPick("no mark")
@@ -345,14 +345,14 @@ def announces(sentence: str) -> bool:
 
 
 def _announced_texts(reply: str) -> Iterator[str]:
-    """Yield the rest of the line after each of the last announcements of an answer, except for denied ones."""
+    """Yield the text on the line after each of the last announcements of an answer, except for denied ones."""
     for match in deque(_ANNOUNCED.finditer(reply), maxlen=_MOST_CLAIMS):
         if not _DENIED.search(reply, max(0, match.start() - 30), match.start()):
             yield reply[match.end() : match.end() + _LONGEST].lstrip().partition("\n")[0].strip()
 
 
 def shorter_texts(text: str) -> Iterator[str]:
-    """Yield a text, and then ever shorter versions without markup, lead words, and closing words."""
+    """Yield a text, and then shorter and shorter versions of it without markup, lead words, and closing words."""
     core = text.strip()
     for _ in range(12):
         yield core

@@ -1,6 +1,6 @@
-"""Search for the part of a reply that answers the question. It lacks reasoning, wrapping (JSON, a code fence, a list),
-and questions that the model made up after its answer. In it, a model may correct itself (`No wait, B`), or deny options
-before it names one (`Not A. C`)."""
+"""Search for the part of a reply that answers the question, without reasoning, wrapping (JSON, a code fence, a list),
+and questions that the model made up after its answer. The model may correct itself in this part (`No wait, B`), or
+deny options before it names one (`Not A. C`)."""
 
 import ast
 import json
@@ -56,7 +56,7 @@ class ReasoningSplit(NamedTuple):
 
 
 def split_reasoning(text: str) -> ReasoningSplit:
-    """Remove the reasoning from a reply, in linear time and without raising."""
+    """Remove the reasoning from a reply, in linear time and without raising errors."""
     if _CHANNEL in text:
         return _final_channel(text)
     before, depth, end = "", 0, 0
@@ -74,7 +74,7 @@ def split_reasoning(text: str) -> ReasoningSplit:
 
 
 def _final_channel(text: str) -> ReasoningSplit:
-    """Return the final channel of a reply. Without a final channel, the model stopped while it was reasoning."""
+    """Return the final channel of a reply. If it is missing, the model stopped while it was reasoning."""
     *_, channel = [None, *_FINAL.finditer(text)]
     if channel is None:
         return ReasoningSplit("", True)
@@ -85,15 +85,15 @@ def _final_channel(text: str) -> ReasoningSplit:
 
 
 def json_answer(text: str) -> str | None:
-    """Return the only member of a JSON object that names an answer, or None if there are none or several. The object may be
-    in the only code fence of a reply."""
+    """Return the only member of a JSON object that names an answer. Return None unless there is exactly one. The
+    object may be in the only code fence of a reply."""
     fenced = [fence["in"].strip() for fence in _FENCE.finditer(text)] if "```" in text else []
     text = fenced[0] if len(fenced) == 1 else text
     return _only_result(_parsed_object(text)) if text.startswith("{") else None
 
 
 def _parsed_object(text: str) -> object:
-    """Return an object in JSON or in Python's form, or None."""
+    """Return an object in JSON or Python syntax, or None."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -114,13 +114,13 @@ def _only_result(tree: object) -> str | None:
 
 
 def unfenced(text: str) -> str:
-    """Return the text in a code fence that is the whole reply. Any other text is unchanged."""
+    """Return the text in a code fence that is the whole reply. Return any other text unchanged."""
     fence = _FENCE.fullmatch(text) if text.startswith("```") else None
     return fence["in"].strip() if fence else text
 
 
 def quoted_members(text: str) -> tuple[str, ...] | None:
-    """Return the different texts of a list in Python's or JSON's form, such as `['B']`, or None if it is not a list."""
+    """Return the distinct texts of a list in Python or JSON syntax, such as `['B']`. Return None for any other text."""
     if text in ("[]", "()", "{}"):
         return ()
     if text[:1] not in ("[", "(", "{") or not _LIST.fullmatch(text):
@@ -130,8 +130,8 @@ def quoted_members(text: str) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReplyPart(HoldsText):
-    """Part of a reply. It begins where a question seems to begin. That is `certain` if a word such as `Question:` says so,
-    or if a question mark precedes options that are not those of the item."""
+    """Part of a reply, from the position where a question seems to begin. The question is `certain` if a word such as
+    `Question:` precedes it, or if a question mark precedes options that are not those of the item."""
 
     text: str
     certain: bool
@@ -159,8 +159,8 @@ _ANSWER_LINE = _compiled(rf"^{_DRESS}(?:{_WORDS['name']}|a)[*_]{{0,3}}[ \t]?[:�
 
 
 def reply_parts(reply: str, options: Sequence[str]) -> list[ReplyPart]:
-    """Split a reply where a question begins. The first part is empty if the reply begins with a question. Options listed
-    after a line are a question unless they are the `options` of the item."""
+    """Split a reply at each question. The first part is empty if the reply begins with a question. Options listed
+    after a line are a question unless they are the item's `options`."""
     certain = {match.start(): True for match in _first_matches(_CERTAIN, reply)}
     likely = {match.start(): False for match in _first_matches(_LIKELY, reply)}
     starts = {**_unmarked_questions(reply, options), **likely, **certain}
@@ -176,8 +176,8 @@ def _first_matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 
 def _unmarked_questions(reply: str, options: Sequence[str]) -> dict[int, bool]:
-    """Map the start of each possible question (a paragraph after the first line, before other labeled options, or which
-    asks and announces an answer) to whether it is certainly a question."""
+    """Map the start of each possible question to whether it is certainly a question. A possible question is a
+    paragraph after the first line that precedes other labeled options, or that asks and announces an answer."""
     lines = reply.split("\n", _MOST_LINES)[:_MOST_LINES]
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]
     is_certain: dict[int, bool] = {}
@@ -215,7 +215,7 @@ _PAIRS = [[*series[:2]] for series in (*SERIES, ("1", "2"))]
 
 
 def states_options(text: str, options: Sequence[str]) -> bool:
-    """Return whether a text contains all options of an item with known texts."""
+    """Return whether a text contains all options of an item, given that at least one option has text."""
     plain = unspaced(text).casefold()
     return any(options) and all(unspaced(option).casefold() in plain for option in options)
 
@@ -242,8 +242,8 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s*")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Correction(HoldsText):
-    """Text after a correction, up to the next correction. `withdraws` is true if the words before it take an answer back,
-    and not if they may also introduce a remark (`Actually, ...`). It ends at `end` in the reply."""
+    """Text after a correction, up to the next correction. `withdraws` is true if the words before it take an answer
+    back, and not if they may also introduce a remark (`Actually, ...`). It ends at `end` in the reply."""
 
     text: str
     withdraws: bool
@@ -263,13 +263,13 @@ def corrections(reply: str) -> tuple[str, list[Correction]]:
 
 
 def doubted(text: str) -> str:
-    """Return the answer that a text suggests with a doubt, such as `maybe B`, or ""."""
+    """Return the answer that a text gives with a doubt, such as `maybe B`, or ""."""
     match = _DOUBT.fullmatch(text)
     return match["claim"] if match else ""
 
 
 def after_denials(text: str) -> tuple[list[str], str] | None:
-    """Return the marks of the options that a text denies first, and the rest of the text, or None if it denies none."""
+    """Return the marks of the options that a text denies at its beginning, and the rest. Return None if it denies none."""
     marks: list[str] = []
     while len(text) <= _SHORT and (
         match := next((match for denial in _DENIALS if (match := denial.fullmatch(text))), None)
@@ -280,5 +280,5 @@ def after_denials(text: str) -> tuple[list[str], str] | None:
 
 
 def short_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that may only name an option."""
+    """Yield the sentences of a text that are short enough to name an option and nothing else."""
     return (sentence for sentence in _SENTENCE.split(text) if 0 < len(sentence) <= _SHORT)

@@ -1,1 +1,1 @@
-"""Tables of picks: your own files with one row per answer, or with one column per model."""
+"""Tables of picks: the user's own files with one row per answer, or with one column per model."""

@@ -1,4 +1,4 @@
-"""Rules that decide which columns of a table of picks hold which part, in order, and the cells of these columns.
+"""Rules that decide which columns of a table of picks contain which part, and the cells of these columns.
 
 If several columns could be one part, nothing is guessed: the table is refused with the `--map` that settles it. To add a
 name, add it to `vocabulary.txt`. To add a way to find a part, add an entry to `RULES`. To
@@ -30,7 +30,7 @@ BEST_SCORE = "="
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Columns of a table, and its first records, in which nested members are looked up."""
+    """Columns of a table, and its first records, in which nested members are found."""
 
     file: str
     columns: tuple[str, ...]
@@ -44,14 +44,14 @@ class Profile:
 
     @property
     def listed(self) -> str:
-        """The columns, for a message."""
+        """Text that lists the columns, for an error message."""
         if names := log.headings(self.columns):
             return f"found the columns {log.listed(self.columns, names, 12)}"
         return f"found {len(self.columns)} columns (names not shown, because they may be item text)"
 
     def matching(self, mapped: str) -> list[tuple[str, str]]:
-        """Return a (label, column) pair for each column that a mapping names. A column may be a member (`score.pick`). The
-        label is the text of `*`, or the column."""
+        """Return a (label, column) pair for each column that a mapping names. A column may be a member
+        (`score.pick`). The label is the text of `*`, or the column."""
         patterns = [re.escape(column).replace(r"\*", "(.+)") for column in mapped.split(",")]
         columns = [*self.columns, *(column for column in mapped.split(",") if self._is_nested(column))]
         matched = (
@@ -67,7 +67,7 @@ class Profile:
 
 @dataclass(slots=True)
 class Decisions:
-    """Parts that are decided so far, the rules that decided them, and what the user mapped."""
+    """Parts decided so far, the rules that decided them, and the columns that the user mapped."""
 
     profile: Profile
     mapped: Mapping[str, str]
@@ -75,7 +75,7 @@ class Decisions:
     because: dict[str, str] = field(default_factory=dict)
 
     def free(self) -> list[str]:
-        """Return the columns that hold no part yet, and no member that is a part."""
+        """Return the columns that contain no part yet, and no member that is a part."""
         columns = self.profile.columns
         taken = {
             name if name in columns else name.partition(".")[0]
@@ -204,8 +204,8 @@ def decide(profile: Profile, mapped: Mapping[str, str]) -> Decisions:
 
 
 def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
-    """Raise `DataError` with the only missing `--map` of a table. Models may be named apart (`has_models`), and keys of
-    `keyed` ones are in another file."""
+    """Raise `DataError` with the `--map` option that is missing, if exactly one is. Models may be named elsewhere
+    (`has_models`), and keys of `keyed` tables are in another file."""
     profile, parts = decided.profile, decided.parts
     lacking = [
         part
@@ -252,8 +252,8 @@ def _only_numbers(profile: Profile) -> bool:
 
 
 def model_columns(profile: Profile, picks: str) -> dict[log.Name, str]:
-    """Map each model name to its column of picks. If all models share one column, the only name is "". Raise `DataError` if
-    columns are not named after models."""
+    """Map each model name to its column of picks. If all models share one column, the only name is "". Raise
+    `DataError` if columns are not named after models."""
     if not {"*", ","} & set(picks):
         return {log.NOTHING: picks}
     models = log.columns_by_model(profile.matching(picks), profile.columns)
@@ -267,15 +267,15 @@ def model_columns(profile: Profile, picks: str) -> dict[log.Name, str]:
 
 
 def option_columns(decided: Decisions) -> str | tuple[str, ...] | None:
-    """Return the column of all options, the columns of one option each, or None if the table has no options."""
+    """Return the column of all options, or the columns of one option each. Return None if the table has no options."""
     columns: Sequence[str] = decided.parts["choices"].split(",") if "choices" in decided.parts else ()
     return None if not columns else columns[0] if len(columns) == 1 else tuple(columns)
 
 
 @dataclass(frozen=True, slots=True)
 class PickColumns:
-    """Columns of a table that hold each model's picks, the other parts, and the choices. The model is "" if all share one.
-    A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
+    """Columns of a table that contain each model's picks, the other parts, and the choices. The model is "" if all models
+    share a column. A column is `=value` if the value is constant, and may contain `*` for the name of a model."""
 
     picks: Mapping[log.Name, str]
     parts: Mapping[str, str]
@@ -291,14 +291,14 @@ class PickCells(HoldsText):
     parts: Mapping[str, object]
 
     def text(self, part: str) -> str:
-        """Return a part as text, or "" if it is neither text nor a whole number."""
+        """Return a part as text, or "" if the part is neither text nor a whole number."""
         cell = self.parts.get(part)
         number = rows.as_integer(cell)
         return str(cell if number is None else number).strip() if isinstance(cell, str | int | float) else ""
 
     @property
     def scores(self) -> list[float]:
-        """Scores of the choices, with NaN for an unreadable one. Lists may be written as text."""
+        """Scores of the choices, with NaN for an unreadable score. Lists may be written as text."""
         cells: object = self.parts.get("scores")
         while isinstance(cells, list) and len(cells) == 1:
             cells = cells[0]
@@ -311,13 +311,13 @@ class PickCells(HoldsText):
 
 
 def _number_of(cell: object) -> object:
-    """Return the score in an object such as `{"sum_logits": -3.1, "num_tokens": 2}`, and any other cell unchanged."""
+    """Return the score in an object such as `{"sum_logits": -3.1, "num_tokens": 2}`. Return any other cell unchanged."""
     members = rows.as_object(cell)
     return next((members[name] for name in ("sum_logits", "logprob", "score") if name in members), cell)
 
 
 def _reply_of(cell: object) -> object:
-    """Return the text of a chat message or of the first choice of a server's response, and any other cell unchanged."""
+    """Return the text of a chat message or of a server response's first choice. Return any other cell unchanged."""
     match cell:
         case [dict() as first, *_] | {"message": dict() as first}:
             return _reply_of(first)

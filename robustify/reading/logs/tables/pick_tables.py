@@ -1,4 +1,4 @@
-"""Reader of plain tables with a model, key, and pick in each row, or a column of picks for each model.
+"""Reader of tables with a model, key, and pick in each row, or with a column of picks for each model.
 
 The rules of `pick_rules` decide which columns hold which part. The whole columns then decide how keys, picks, and views are
 written (`_Encoding`), and each row is read by these decisions.
@@ -44,9 +44,9 @@ _LEAST = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _Encoding:
-    """Rules for reading one table. The number of choices `k` is 0 if it depends on the item with a row's ID. `views` has
-    the view of each word in the view column. If `probable` is true, scores are probabilities. `targets` are the texts of
-    the keys."""
+    """Rules for reading one table. The number of choices `k` is 0 if it depends on the item with a row's ID. `views`
+    has the view of each word in the view column. If `probable` is true, scores are probabilities. `targets` are the
+    texts of the keys."""
 
     keys: Naming
     picks: Naming
@@ -60,7 +60,7 @@ class _Encoding:
 
 
 def mapping(pairs: Iterable[str]) -> dict[str, str]:
-    """Return the column of each part from `PART=COLUMN` options. A part may be called as its column is called."""
+    """Return the column of each part from `PART=COLUMN` options. A part may also be given by a usual name of its column."""
     words = ((pair, pair.partition("=")[0]) for pair in pairs)
     return mapped_columns((CALLED.get(part, part) + pair[len(part) :] for pair, part in words), PARTS)
 
@@ -144,7 +144,7 @@ def has_all_parts(file: log.LogFile) -> bool:
 def _encoding(
     file: str, picks: Sequence[PickCells], columns: PickColumns, options: log.LogOptions
 ) -> tuple[_Encoding, list[Notice]]:
-    """Decide from whole columns how a table is written. Return the assumptions as notes, too."""
+    """Decide how a table is written, from whole columns. Return the assumptions as notes, too."""
     views, view_notes = _views(file, picks, columns, options)
     keys = [pick.parts.get("key") for pick in picks if "key" in pick.parts]
     by_key, by_pick = decide_naming(
@@ -169,7 +169,7 @@ def _encoding(
 
 
 class _Counting(NamedTuple):
-    """Clues to the number of choices of a table's items. Keys of `keyed` tables are in another file."""
+    """Clues to the number of choices of a table's items. The keys of `keyed` tables are in another file."""
 
     file: str
     picks: Sequence[PickCells]
@@ -180,13 +180,13 @@ class _Counting(NamedTuple):
 
     @property
     def lengths(self) -> set[int]:
-        """Numbers of scores in rows that have any."""
+        """Distinct numbers of scores per row, among the rows with scores."""
         return {len(scores) for pick in self.picks if (scores := pick.scores)}
 
 
 class NumberRule(NamedTuple):
-    """Rule that finds the number of choices of all items (0 if each row states its own), with notes. `find` returns None if
-    the rule does not apply."""
+    """Rule that finds the number of choices of all items (0 if each row states its own number), with notes. `find`
+    returns None if the rule does not apply."""
 
     name: str
     reason: str
@@ -205,7 +205,7 @@ def _by_rows(case: _Counting) -> tuple[int, list[Notice]] | None:
 
 
 def _largest_key(case: _Counting) -> tuple[int, list[Notice]]:
-    """Return the number of choices that the largest key implies, and a note. Raise `DataError` if a pick goes further."""
+    """Return the number of choices that the largest key implies, and a note. Raise `DataError` if a pick is larger."""
     k, furthest = (
         max(
             (
@@ -242,7 +242,7 @@ NUMBER_RULES = (
 def _models(
     file: str, picks: Sequence[PickCells], columns: PickColumns, options: log.LogOptions
 ) -> dict[str, log.Name]:
-    """Map each model's name in the table to its checked name. The key is "" if the user names one model for all rows."""
+    """Map each model name in the table to a checked name. The key is "" if the user names one model for all rows."""
     if options.name is not None:
         return {"": options.name}
     if log.NOTHING not in columns.picks:
@@ -264,7 +264,7 @@ def _models(
 def _views(
     file: str, picks: Sequence[PickCells], columns: PickColumns, options: log.LogOptions
 ) -> tuple[dict[str, View], list[Notice]]:
-    """Return the view that each word in the view column means, and notes. Without such a column, the only word is ""."""
+    """Return the view of each word in the view column, and notes. Without such a column, the only word is ""."""
     if "view" not in columns.parts:
         notes = [] if options.view else [Notice(assumed_view("full"), code="assumed-view")]
         return {"": options.view or "full"}, notes
@@ -328,7 +328,7 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
 
 
 def _is_plain(pick: object, encoding: _Encoding) -> bool:
-    """Return whether a comparison of texts would see that a pick is right, because it is written as the keys are."""
+    """Return whether a comparison of texts would find a right pick, because picks are written like the keys."""
     return not isinstance(pick, str) or pick in encoding.targets or not encoding.targets
 
 
@@ -342,7 +342,7 @@ def _contradicts(
 
 
 def _exchange(cells: PickCells, reply: log.LogReply, encoding: _Encoding) -> Exchange:
-    """Return the content of a row about the reply of a model. A table has no prompts."""
+    """Return the part of a row about one model's reply. A table has no prompts."""
     pick, right = cells.parts.get("pick"), stated_scores.scored_right(cells.parts.get("correct"))
     text = pick if isinstance(pick, str) else ""
     right = None if runs_on(text, reply.item.choices) else right
