@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Result of judging a run. `cloze_excluded` gives the reasons of items excluded from cloze, by ID. `looks` are by
-    model. `analysed` needs five models."""
+    """Result of judging a run. `cloze_excluded` gives the reason for each item excluded from cloze, by ID. `looks`
+    are by model. `analysed` needs five models."""
 
     verdicts: "Verdicts"
     cloze_excluded: Mapping[str, str]

@@ -163,7 +163,7 @@ def pairs(
 
 
 def _more_looks(estimate: Estimate | None, other: Estimate | None, groups: Ints | None) -> Quantity | None:
-    """Return how many more points looks bring the first model than the second, or None if one has no estimate."""
+    """Return the difference of two models' points by looks, or None if either model has no estimate."""
     if estimate is None or other is None or estimate.part.value is None or other.part.value is None:
         return None
     return Quantity.from_rate(looks_difference(estimate.values, other.values, groups))
@@ -201,7 +201,7 @@ _TRIALS = 1 << 20
 
 
 def calibrations(responses: ResponseData, parts: Parts) -> dict[str, CalibrationViews]:
-    """Measure each model's calibration on the full question and on cloze, on all items and on kept ones."""
+    """Measure each model's calibration on the full question and on cloze, for all items and for kept items."""
 
     def under(view: str, name: str, *, kept: bool = False) -> Calibration | None:
         rows, selected = responses.first_rows(view, name), np.ones(len(responses.index), dtype=bool)

@@ -50,7 +50,7 @@ def excluded(items: Sequence[Item], settings: ClozeSettings) -> dict[str, str]:
 
 
 def exclusion(item: Item, profile: Profile, labels: Mapping[str, bool] | None = None) -> str | None:
-    """Return why an item is excluded from cloze under a profile, or None if the item is kept.
+    """Return the reason why an item is excluded from cloze under a profile, or None if the item is kept.
 
     Every profile excludes `empty_choice` and `repeated_key_text`. `cross-ref` adds choices that refer to other choices,
     and stems that refer to them as "of the following". `strict` adds every stem that may need its choices. `labels`
@@ -87,7 +87,7 @@ _STATEMENTS = re.compile(
 
 
 def cross_reference(item: Item) -> str | None:
-    """Return `cross_reference` if a choice refers to other choices by letter, number or position, otherwise None."""
+    """Return `cross_reference` if a choice refers to other choices by letter, number or position, and otherwise None."""
     texts = [choice.strip().rstrip(".") for choice in item.choices]
     refers = any(refer_to_others(item.choices)) or any(map(_STATEMENTS.fullmatch, texts))
     return "cross_reference" if refers else None
@@ -116,7 +116,7 @@ _NAMED = re.compile(r"\b(?:option|choice|answer)s?\s+\(?[A-Z]\b")
 
 
 def keeps_order(item: Item) -> bool:
-    """Return whether an item depends on the order of its choices, because a choice or the stem refers to this order."""
+    """Return whether the order of an item's choices matters, because a choice or the stem refers to it."""
     return cross_reference(item) is not None or _NAMED.search(item.stem) is not None
 
 
@@ -162,9 +162,9 @@ class _Decision(BaseModel):
 
 
 def cloze_labels(path: Path) -> Mapping[str, bool]:
-    """Read which items are unsuited to cloze, by item ID. Each JSON line is `{"id": ..., "is_mcqa_only":
-    true}`, as the judge of Deep Ignorance (appendix I.5) writes it. Raise `UsageError` if the file does not
-    exist, and `DataError` with all lines that are not decisions."""
+    """Read decisions on whether items are unsuited to cloze, by item ID. Each JSON line is `{"id": ...,
+    "is_mcqa_only": true}`, as the judge of Deep Ignorance (appendix I.5) writes it. Raise `UsageError` if the file
+    does not exist, and `DataError` with all lines that are not decisions."""
     labels: dict[str, bool] = {}
     faults: list[str] = []
     for number, line in enumerate(text_lines(path, "the labels of cloze.labels"), start=1):

@@ -88,13 +88,13 @@ class Parts:
         return None if self.groups is None else self.groups[mask]
 
     def rate(self, values: Floats, mask: Bools) -> Rate:
-        """Return the mean of the masked items' values with an interval over independent groups. Values are (n,)."""
+        """Return the mean of the masked items' values, with an interval over independent groups. Values are (n,)."""
         return rate(values[mask], self.groups_of(mask))
 
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """Responses, their screen by the run's rule, and the parts that follow. `cloze_excluded` gives reasons by ID."""
+    """Responses, their screen by the run's rule, and the resulting parts. `cloze_excluded` gives reasons by item ID."""
 
     responses: ResponseData
     screen: ItemScreen

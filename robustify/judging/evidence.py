@@ -1,5 +1,5 @@
-"""Evidence for flagged items: the option picked without the question, its probability, and the cues behind this pick. It
-has numbers and codes from the question-free scorer's ranking and from the votes."""
+"""Evidence for flagged items: the option picked without the question, its probability, and the cues that explain the
+pick. It has numbers and codes from the question-free scorer's ranking and from the votes."""
 
 import math
 import re
@@ -77,8 +77,8 @@ TEXTUAL = tuple(c for c in CUES if c not in ("text_votes", "letter_votes", "none
 
 @dataclass(frozen=True, repr=False)
 class EvidenceTable:
-    """Columns by item (n,) that `verdicts.csv` and `evidence.jsonl` share. `pick` is negative if there is none, and what is
-    unknown is NaN."""
+    """Columns that `verdicts.csv` and `evidence.jsonl` share, with a value for each item (n,). `pick` is negative if
+    there is none, and unknown values are NaN."""
 
     pick: Ints
     p_pick: Floats
@@ -127,8 +127,8 @@ class ItemEvidence:
 
     @cached_property
     def reported(self) -> Ints:
-        """Indices of the reported cues in `cues`, most important first, padded with -1 (n, MOST_NAMED). A cue is reported
-        if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before votes."""
+        """Indices of the reported cues in `cues`, the most important first, padded with -1 (n, MOST_NAMED). A cue is
+        reported if it has at least `LEAST_SHARE` of the support for the pick, or most. Textual cues come before votes."""
         n, c = self.carried.shape
         named = np.full((n, MOST_NAMED), NO_CUE, dtype=np.int8)
         if not c:
@@ -151,8 +151,8 @@ class ItemEvidence:
 
 
 def item_evidence(responses: ResponseData, screen: ItemScreen) -> ItemEvidence | None:
-    """Return the evidence on each item, or None if the ranking has no picks. If the item texts are known, features that
-    something else brings count as its cue (`_brought_by`)."""
+    """Return the evidence on each item, or None if the ranking has no picks. If item texts are known, features caused
+    by something else count as its cue (`_brought_by`)."""
     ranking, items, pick = screen.ranking, responses.items, screen.ranking.top
     if not (pick >= 0).any():
         return None
@@ -196,7 +196,7 @@ def item_evidence(responses: ResponseData, screen: ItemScreen) -> ItemEvidence |
 
 
 def inference(evidence: ItemEvidence, parts: Parts) -> entries.Inference | None:
-    """Return the shares of flagged and of other items whose question was inferred, or None if no model tried."""
+    """Return the shares of flagged items and of other items whose question was inferred, or None if no model tried."""
     if not evidence.likeness:
         return None
     inferred, kind = evidence.inferred, next(iter(evidence.likeness))
@@ -212,7 +212,7 @@ def inference(evidence: ItemEvidence, parts: Parts) -> entries.Inference | None:
 def cue_counts(
     evidence: ItemEvidence, parts: Parts, items: Sequence[Item] | None = None
 ) -> entries.CueCounts:
-    """Count the flagged items by leading cue, name the cues if the texts are known, and list the likeliest shortcuts."""
+    """Count the flagged items by leading cue, name the cues if the texts are known, and list the most likely shortcuts."""
     flagged = parts.flagged
     counted = flagged & (evidence.ranking.top >= 0)
     first = evidence.reported[:, 0]
@@ -327,7 +327,7 @@ def cue_names(
 
 
 def trait_names(cue: CueCode, choices: Sequence[str], pick: int) -> Iterator[str]:
-    """Yield the traits in which the pick differs from other options. Listed words and pointing texts are quoted."""
+    """Yield the traits in which the pick differs from other options. Words and references to options are quoted."""
     options = [*choices[:pick], *choices[pick + 1 :]]
     match cue:
         case "word_length" | "function_words":
@@ -360,7 +360,7 @@ def averages(cue: CueCode, picked: str, options: Sequence[str]) -> tuple[float, 
 
 
 def whole_cue(items: Sequence[Item]) -> WholeCue | None:
-    """Return the cue by which keys depart most from chance, if there is one. At most `MOST_FITTED` items are read."""
+    """Return the cue in which keys differ most from chance, if there is one. It reads at most `MOST_FITTED` items."""
     sample = [items[i] for i in item_sample(np.ones(len(items), dtype=bool)).tolist()]
     use_of = cues_of(marks_of(sample), sample)
     clearest = max(use_of, key=lambda code: abs(use_of[code].keys - use_of[code].expected), default="")

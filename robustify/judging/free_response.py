@@ -1,5 +1,5 @@
-"""Graded free responses of each model, read from a run: accuracy, bounds, and coverage on a part of the items. A response
-without a score is not counted as wrong, but it widens the bounds."""
+"""Graded free responses of models, read from a run: accuracy, bounds, and coverage on a part of the items. A response
+without a score is not counted as wrong, but widens the bounds."""
 
 import hashlib
 import json
@@ -79,8 +79,8 @@ class FreeGrades:
 
 @dataclass(frozen=True, eq=False)
 class FreeGraded:
-    """Free responses of one model: each item's score (NaN if it has none), and whether it was asked and judged (n,). Items
-    of a group (n,) depend on each other."""
+    """Free responses of one model: the score of each item (NaN if missing), and whether each item was asked and
+    judged (n,). Items of a group (n,) depend on each other."""
 
     score: Floats
     was_asked: Bools
@@ -116,7 +116,7 @@ def _score(values: Floats, mask: Bools, groups: Ints | None) -> Score:
 
 
 def free_responses(grades: FreeGrades | None, index: ItemIndex) -> dict[str, FreeGraded]:
-    """Return the free responses of every model that gave any, in order of first appearance."""
+    """Return the free responses of each model that gave any, in order of first appearance."""
     by_model: dict[str, list[FreeRow]] = {}
     for row in () if grades is None else grades.rows:
         by_model.setdefault(row.model, []).append(row)

@@ -1,4 +1,4 @@
-"""Guardrails of a summary, and the state of the run, which follows from the guardrails and the audit.
+"""Guardrails that check a summary, and the state of a run, which is derived from the guardrails and the audit.
 
 Guardrails check a summary before its split is published. One that is not evaluated says why, and lowers no state.
 """
@@ -16,7 +16,7 @@ from robustify.judging.summary.result import AUDIT, Guardrail, Residual, State, 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """Result of one guardrail: whether it passed, or None if it is not evaluated, with its value, limit and reason."""
+    """Result of one guardrail: whether it passed (None if it was not evaluated), its value, its limit, and the reason."""
 
     passed: bool | None
     value: float | str | None
@@ -30,7 +30,7 @@ class CheckResult:
 
 
 def _not_judged(code: str, limit: float) -> CheckResult:
-    """Return the result of a check that has nothing to check. `code` is a code."""
+    """Return the result of a check without data to check. `code` names the reason."""
     return CheckResult(None, None, limit, Reason.of("not_judged", why=code))
 
 
@@ -65,7 +65,7 @@ def topic_collapse(summary: Summary, limits: Limits) -> CheckResult:
 
 
 def topic_drift(summary: Summary, limits: Limits) -> CheckResult:
-    """Check that the topic mix shifted by at most `max_kl` nats, unless random removal often shifts it as far."""
+    """Check that the topic mix shifted by at most `max_kl` nats, or by no more than random removal often shifts it."""
     topics = summary.topics
     if topics is None or topics.kl_nats is None or topics.p is None:
         return _not_judged("no_topics", limits.max_kl)
@@ -85,8 +85,8 @@ def enough_kept_items(summary: Summary, limits: Limits) -> CheckResult:
 
 
 def unanswered_share(summary: Summary, limits: Limits) -> CheckResult:
-    """Check that missing answers affect at most `max_unanswered` of the items. The share checked is the larger of two:
-    items left undecided by missing answers, and items that any one voter did not answer."""
+    """Check that missing answers affect at most `max_unanswered` of the items. The share is the larger of two shares:
+    items left undecided by missing answers, and items that a single voter did not answer."""
     screen, limit = summary.screen, limits.max_unanswered
     if screen is None or not screen.asked:
         return _not_judged("no_item_screened", limits.max_unanswered)
@@ -176,7 +176,7 @@ def excess_above_chance(summary: Summary, limits: Limits) -> CheckResult:
 
 
 def residual_shortcuts(summary: Summary, limits: Limits) -> CheckResult:
-    """Check that the residual audit found no shortcuts. It has the state of the audit, and its reasons."""
+    """Check that the residual audit found no shortcuts. The result has the audit's state and reasons."""
     audit = summary.residual
     if audit is None or not summary.splits.kept:
         return _not_judged("no_audit" if audit is None else "nothing_kept", limits.residual_margin)
@@ -224,7 +224,7 @@ def with_state(summary: Summary, rules: Rules, voters: Sequence[str]) -> Summary
 
 
 def trial_run(summary: Summary, limits: Limits, *, part: bool) -> Reason | None:
-    """Return why the run is only a trial, or None if it is not. It has too few items, or only `part` of a benchmark."""
+    """Return the reason why the run is only a trial: too few items, or `part` of a benchmark. Otherwise, return None."""
     n = summary.splits.all
     few = n < limits.min_items
     return Reason.of("trial_run", n=n, least=limits.min_items, part=part) if few or part else None
@@ -260,5 +260,5 @@ def _screened(summary: Summary) -> int:
 
 
 def _dependent(summary: Summary) -> int | None:
-    """Return the number of independent groups if it is too small for the filter, otherwise None."""
+    """Return the number of independent groups if it is too small for the filter, and otherwise None."""
     return None if summary.screen is None or summary.screen.cut is None else summary.screen.cut.groups

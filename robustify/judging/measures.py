@@ -250,8 +250,8 @@ def _longest_gap(view: str) -> Whole:
 
 
 def _reader_gap(inputs: MeasureInput, name: str) -> Score | None:
-    """Return how much more accurate a model is on items whose key the reader finds, because these are easier or the model
-    follows the same looks."""
+    """Return how much more accurate a model is on items whose key the reader finds. These items are easier, or the
+    model follows the same looks."""
     return heuristic_gap(inputs.scores("full", name), inputs.read, inputs.parts.groups)
 
 
@@ -269,7 +269,7 @@ def _full_less(view: str) -> Whole:
 
 
 def _longest_picks(model: "ScoredModel") -> Floats | None:
-    """Return whether a model picks a longest choice on a full question (1 or 0), or NaN if its pick is tied or missing."""
+    """Return 1 if a model picks a longest choice on a full question, 0 if not, and NaN without a single pick."""
     picks = first_picks(model.answers, model.index, model.full, model.model)
     longest = model.answers.block("heuristic", LONGEST).first()
     if picks is None or not len(longest):
@@ -292,8 +292,8 @@ def _free(measure_part: "Callable[[FreeGraded, Bools, Ints | None], Score]") -> 
 
 
 def _reader(inputs: MeasureInput) -> dict[str, Measured]:
-    """Return how often the cross-fitted probe is right. It is named in advance, as the best of several would be too
-    good. Its hits vary more than guesses, as much as those of refits of the fresh probe with permuted keys, if any."""
+    """Return the accuracy of the cross-fitted probe. It is named in advance, as the best of several would be too good. Its
+    hits vary more than guesses, as much as those of refits of the fresh probe with permuted keys, if any."""
     if np.isnan(inputs.read).all():
         return {}
     effect = 1.0 if inputs.fresh is None else inputs.fresh.effect

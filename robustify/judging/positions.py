@@ -52,7 +52,7 @@ def _picked_by_position(rows: Block) -> Floats:
 
 
 def position_share(block: Block) -> list[float] | None:
-    """Return the share of picks at each displayed position, or None without picks."""
+    """Return the share of picks at each displayed position, or None if there are no picks."""
     rows = block.where(_has_position(block))
     return [float(share) for share in picked_by_position(rows).mean(axis=0)] if len(rows) else None
 
@@ -62,9 +62,9 @@ def _has_position(block: Block) -> Bools:
 
 
 def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosition | None:
-    """Return the position that has more than half of a voter's picks, or None. `picked` is the mean over
-    items of the share of an item's orders in which the voter picked that position, so n counts items. `keys`
-    is the share of keys. `groups` (r,) are resampled."""
+    """Return the position that has more than half of a voter's picks, or None if no position has. `picked` is the
+    mean over items of the share of an item's orders in which the voter picked that position, so n counts items.
+    `keys` is the share of keys. `groups` (r,) are resampled."""
     is_shown = _has_position(block)
     rows = block.where(is_shown)
     if not len(rows):
@@ -97,9 +97,9 @@ def _by_item(rows: Block, values: Floats | Bools) -> Floats:
 
 
 def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | None:
-    """Compare the positions of a model's picks with those of the keys. Only the first row of each item counts.
-    None without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere
-    against the reverse, with Holm's correction over positions. `groups` (r,) count as one unit each."""
+    """Compare the positions of a model's picks with those of the keys. Only the first row of each item counts. None
+    without picks. `p_holm` comes from an exact McNemar test of picks at a position with the key elsewhere against the
+    reverse, with Holm's correction over positions. `groups` (r,) count as one unit each."""
     rows = block.first()
     answered = (rows.pick >= 0) & (rows.key >= 0)
     units = None if groups is None else groups[answered]
@@ -239,8 +239,8 @@ def _orders_due(size: int, k: Ints) -> Ints:
 
 
 def cloze_invariance(blocks: Iterable[Block]) -> Literal["inert"] | Moved | None:
-    """Return "inert" if cloze did not depend on the order of choices, otherwise how many items changed. An item changes if
-    its pick differs between two orders, or a score by more than 1e-3 nats. None if no item was answered in two orders."""
+    """Return "inert" if cloze scores did not depend on the order of choices, and otherwise the number of changed items. In
+    them, the pick differs between two orders, or a score by over 1e-3 nats. None if no item was answered in two orders."""
     changed = n = 0
     for block in blocks:
         rows = block.where(block.pick >= 0)

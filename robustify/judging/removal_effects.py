@@ -1,5 +1,5 @@
-"""Effect of the filter on accuracy and topics, compared with random removal of as many items. The kept shares
-are permuted among groups of similar size, because items of a passage are removed together."""
+"""Effect of the filter on accuracy and topics, compared with random removal of the same number of items. The kept
+shares are permuted among groups of similar size, because items of a passage are removed together."""
 
 import math
 from collections.abc import Sequence
@@ -81,7 +81,7 @@ class Removal:
 
 
 def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return the accuracy on kept items and on random subsets with as many items of each topic, or None if unknown.
+    """Return the accuracy on kept items and on random subsets with as many items of each topic. Return None if unknown.
 
     The measure is `full`, or cloze if `full` was not asked. It is not a test, because the accuracy of a voter, or of a
     model with similar errors, falls by selection alone.

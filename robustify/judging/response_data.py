@@ -1,4 +1,4 @@
-"""Answers of models to the judged items, with facts about the benchmark. The screen is not known here."""
+"""Answers of models to the judged items, with facts about the benchmark. This module does not know the screen."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,8 +42,8 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class ResponseData:
-    """Items to judge, and the answers of models to them. `mode` is that of the full question. `groups` (n,) is shared by
-    items that depend on each other, and None if every item is independent."""
+    """Items to judge, and the models' answers to them. `mode` is that of the full question. `groups` (n,) is shared
+    by items that depend on each other, and None if every item is independent."""
 
     answers: Answers
     index: ItemIndex
@@ -72,7 +72,7 @@ class ResponseData:
 
     @property
     def topics(self) -> list[str]:
-        """Topic of each item, or "" if it has none."""
+        """Topic of each item, or "" for an item without a topic."""
         return [self.facts.topics.get(item, "") for item in self.index.items]
 
     @cached_property
@@ -91,7 +91,7 @@ class ResponseData:
         return as_compared(block.where(self.index.index_of[block.item] >= 0), view)
 
     def in_table(self, values: Bools) -> Bools:
-        """Return the values of items in the order of the answer table (n, ...). Items that are not judged get False."""
+        """Return the values of items in the order of the answer table (n, ...). Other rows of the table get False."""
         index_of = self.index.index_of
         return np.where((index_of >= 0).reshape(-1, *[1] * (values.ndim - 1)), values[index_of], False)
 
@@ -114,8 +114,8 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     differing = np.flatnonzero((index.k > 0) & ((index.key != key) | (index.k != k)))
     if len(differing):
         raise DataError(
-            f"answer table: item {items[differing[0]].id} was asked with a different key or number of choices "
-            f"({len(differing)} such items). Restore the items that were asked, or ask again.",
+            f"answer table: item {items[differing[0]].id} was asked with another key or number of choices "
+            f"({len(differing)} such items). Restore the original items, or ask models again.",
             code="items-differ-from-answers",
         )
     return replace(index, key=key.astype(np.int16), k=k.astype(np.int16))

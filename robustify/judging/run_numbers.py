@@ -1,4 +1,4 @@
-"""Numbers of a run: every part of its summary except its state, and the numbers by item that the run writes."""
+"""Numbers of a run: every part of the summary except the state, and the numbers by item that the run writes."""
 
 from robustify.judging import Judgement
 from robustify.judging.context import Context

@@ -104,9 +104,9 @@ def rule_scores(responses: ResponseData, result: ScreenResult, parts: Parts) -> 
 
 
 def heuristic_gap(credit: Floats | None, rule_credit: Floats, groups: Ints | None = None) -> Score | None:
-    """Return how much more accurate a model is on items whose key is the longest choice than on all others.
-    None if either accuracy is unknown. An item with tied longest choices counts in both by its tie-fair
-    credit. The interval is Newcombe's, or a cluster bootstrap."""
+    """Return the difference in a model's accuracy between items whose key is the longest choice and other items. None
+    if either accuracy is unknown. An item with tied longest choices counts in both by its tie-fair credit. The
+    interval is Newcombe's, or a cluster bootstrap."""
     if credit is None:
         return None
     answered = ~np.isnan(credit) & ~np.isnan(rule_credit)
@@ -173,7 +173,7 @@ def screen(ctx: Context) -> entries.Screen:
 
 
 def _cuts(ctx: Context) -> tuple[entries.CutAt, ...]:
-    """Return the numbers of flags at several limits of the false share, or () if no item is ranked."""
+    """Return the numbers of flags at several limits of the false share, or () if no items are ranked."""
     if not (ctx.screen.ranking.top >= 0).any():
         return ()
     shares = sorted({*SHARES, ctx.rules.screen.fdr})
@@ -229,7 +229,7 @@ def _by_letter(ctx: Context, name: str) -> dict[str, Any]:
 
 
 def other_rules(ctx: Context) -> tuple[OtherRule, ...]:
-    """Compare the flags of each other rule with those of the run's own. `jaccard` of the flagged items is
+    """Compare the flags of each other rule with the flags of the run's own rule. `jaccard` of the flagged items is
     None if neither rule flags an item or the rule's voters were not asked."""
     flagged = ctx.screen.result.outcome == FLAGGED
     rows = []
@@ -281,7 +281,7 @@ def _rules(ctx: Context) -> Iterator[tuple[str, ScreenRules, Votes]]:
 
 
 def _identity(answers: Answers, rule: ScreenRules) -> ScreenRules:
-    """Return a canonical form of the rule, which is equal for rules that flag the same items."""
+    """Return a canonical form of the rule, which is equal for all rules that flag the same items."""
     template, voters = who_votes(answers, rule)
     n = max(len(voters), 1)
     criterion = FDR if rule.criterion == FDR else f"{votes_needed(rule.criterion, n)}-of-{n}"

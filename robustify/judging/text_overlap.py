@@ -46,7 +46,7 @@ _WANTED = "expected plain text or JSON Lines in UTF-8, compressed or not"
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item with the parts that were found. `coverage` is the share of its stem's n-grams, or None without n-grams."""
+    """Item with the parts that were found. `coverage` is the share of the stem's n-grams found, or None without any."""
 
     item: str
     parts: tuple[TextPart, ...]
@@ -186,7 +186,7 @@ def _joined(head: Words, tail: Words, n: int) -> Words:
 def contamination(
     overlap: Overlap | None, ids: Sequence[str], kept: Bools, flagged: Bools, groups: Ints | None = None
 ) -> Contamination | None:
-    """Summarize which of the items `ids` were found in the files, by n-grams or, for short items, as complete texts.
+    """Summarize the occurrences of the items `ids` in the files, by n-grams or, for short items, as complete texts.
 
     `in_kept` and `in_flagged` combine both modes. Items too short to check are left out of all rates. Items of a group (n,)
     depend on each other. Raise `DataError` if the overlap was computed on other items.

@@ -101,7 +101,7 @@ class AuditRate:
         return self.bounds(n=free)[1] < self.chance * self.rate.n / free + margin
 
     def noticeable(self, level: float) -> float | None:
-        """Return the lowest accuracy that raises an `alarm` at this level with 80 % power, or None if there is none."""
+        """Return the lowest accuracy that raises an `alarm` at this level with 80 % power, or None if no accuracy does."""
         if not self.rate.n or self.chance is None:
             return None
         # A p-value is one-sided, and bounds are two-sided.
@@ -121,7 +121,7 @@ class AuditorRates:
     before: AuditRate | None = None
 
     def entry(self, level: float) -> AuditorResult:
-        """Return the summary entry of the auditor, whose alarm has this level."""
+        """Return the auditor's summary entry. `level` is the significance level of its alarm."""
         audit = self.audit
         return AuditorResult.from_rate(
             audit.rate,
@@ -153,7 +153,7 @@ class Kept:
 
     @cached_property
     def open(self) -> Bools:
-        """Choices that can be the key of an item, given that the filter kept it (n, K)."""
+        """Mask of the choices that could be the key of each kept item, given that the filter kept the item (n, K)."""
         return np.asarray(~self.would & (np.arange(self.would.shape[1]) < self.k[:, None]))
 
 
@@ -191,7 +191,7 @@ def audit_rate(best: Bools, kept: Kept, groups: Ints | None = None) -> AuditRate
 
 
 def _within_items(features: Floats, items: Ints, mask: Bools) -> Floats:
-    """Return the features (n, K, f) of the options in a mask (m, K) of some items (m,), centered within items (r, f)."""
+    """Return the features (n, K, f) of the masked options (m, K) of some items (m,), centered within items (r, f)."""
     out = np.empty((int(np.count_nonzero(mask)), features.shape[2]))
     ends = np.cumsum(mask.sum(axis=1)).tolist()
     for start in range(0, len(items), _CENTRED):
@@ -210,7 +210,7 @@ def _known_audits(items: Sequence[Item]) -> dict[tuple[object, ...], AuditRate |
 
 
 class FreshProbe:
-    """Probe fitted on the kept items alone, to find shortcuts that the filter missed.
+    """Probe fitted only on the kept items, to find shortcuts that the filter missed.
 
     `items` are all items, or None if their texts are unknown. Of near-duplicates, only one is fitted and tested. Items that
     depend on each other are in the same fold.
@@ -220,7 +220,7 @@ class FreshProbe:
         self.items, self.settings = items, settings
 
     def audit(self, kept: Kept) -> AuditRate | None:
-        """Fit a probe on the kept items alone, and return its accuracy. None if texts are unknown or items are too few.
+        """Fit a probe only on the kept items, and return its accuracy, or None if texts are unknown or items too few.
 
         The p-value is (1 + refits with at least as many hits) / (1 + refits), with at least 199 refits.
         """

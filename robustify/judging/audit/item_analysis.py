@@ -33,8 +33,8 @@ LISTED = 1_000
 
 @dataclass(frozen=True, eq=False)
 class AnalysedItems:
-    """Result of the item analysis: its summary, and its values by item. Columns are (n,), NaN or "" for items
-    that too few models answered.
+    """Summary of the item analysis, and the values for each item. Columns are (n,), NaN or "" for items that too few
+    models answered.
 
     `is_analysed` (n,) marks the items with enough answers, and `listed` has the keys to check, the most doubtful first.
     """
@@ -163,7 +163,7 @@ def _is_strong(k: Ints, parts: Parts, credits: Credits) -> bool:
 def _noise(
     items: Sequence[str], parts: Parts, strong: tuple[str, ...], answered: Bools, listed: Ints
 ) -> LabelNoise:
-    """Summarize the `listed` keys to check. Among the items `answered` (n,), give their share of kept and flagged items."""
+    """Summarize the keys in `listed`, which should be checked, among the `answered` items (n,) of each split."""
     flagged = np.isin(np.arange(len(answered)), listed).astype(np.float64)
     overall, kept, removed = (
         Quantity.from_rate(parts.rate(flagged, answered & split))
@@ -199,7 +199,7 @@ def corrected_item_total(credit: Floats) -> Floats:
 
 
 def information(difficulty: Floats, total: Floats) -> Floats:
-    """Return the information that each item gives about a model of mean ability (n,). It is 0 if it does not discriminate.
+    """Return the information that each item gives about a model of mean ability (n,), or 0 without discrimination.
 
     The slope of the normal ogive is r / sqrt(1 - r^2) with the biserial correlation r (Lord and Novick 1968, 16.10), and
     information that of the logistic curve of this slope, 1.7 times as steep (Birnbaum 1968).
@@ -238,7 +238,7 @@ def key_doubt(votes: Floats, key: Ints) -> tuple[Floats, Ints]:
 
 
 def keys_to_check(votes: Floats, key: Ints, k: Ints) -> tuple[KeysToCheck, Ints]:
-    """Estimate the precision of a list of the most doubtful keys. Return it with the listed items, the most doubtful first.
+    """Estimate the precision of a list of the most doubtful keys. Return it, and the listed items in order of doubt.
 
     The precision is the share of planted keys on such lists, on copies of the set in which 5 % of the keys are made wrong.
     It is a lower bound at this share, because keys that are wrong in the set itself count as right.

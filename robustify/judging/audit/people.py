@@ -1,4 +1,4 @@
-"""Agreement of the filter's verdicts, scores, and cues with people's labels of shortcuts.
+"""Agreement of the filter's verdicts, scores, and cues with human labels of shortcuts.
 
 A solver may infer the question from the choices (Balepur et al. 2024), so an item that can be answered without its question
 is not always flawed. Surface cues and models, which may know the subject, are therefore reported separately.
@@ -60,7 +60,7 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
     usable = {item: label for item, label in labels.items() if item in by_item and label is not None}
     if len(set(usable.values())) < 2:
         raise DataError(
-            f"labels: {len(usable)} of {len(labels)} labels are for items of this run; expected labels of both kinds. "
+            f"labels: {len(usable)} of {len(labels)} labels are for items of this run, and they are not of both kinds. "
             "Label at least one item `shortcut` and one `not`.",
             code="labels-of-one-kind",
         )

@@ -72,7 +72,7 @@ def non_voters(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
 
 
 def sentence_encoder(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
-    """Yield the accuracy of the sentence encoder on the kept items. Items that it did not see count as unanswered."""
+    """Yield the accuracy of the sentence encoder on the kept items. Items that it did not see are unanswered."""
     for name in models_asked(ctx.responses.answers, MEANING):
         rows = ctx.responses.answers.block(MEANING, name).first()
         rows = rows.where(ctx.responses.index.index_of[rows.item] >= 0)
@@ -91,7 +91,7 @@ def _rates(ctx: Context, kind: AuditorKind, name: str, best: Bools, kept: Kept) 
 
 
 def best_heuristic(ctx: Context, task: AuditTask) -> Iterator[AuditorRates]:
-    """Yield the heuristic with the lowest Holm-corrected p-value on the kept items, if there is one."""
+    """Yield the heuristic with the lowest Holm-corrected p-value on the kept items, if there is any."""
     kept, probe = task.kept, task.probe
     if first_template(ctx.responses.answers, HEURISTIC) is None or not len(kept.key):
         return
@@ -215,7 +215,7 @@ def audit_state(
 
 
 def _level(auditors: Sequence[AuditorRates]) -> float:
-    """Return the level of each auditor's alarm."""
+    """Return the significance level of each auditor's alarm."""
     return LEVEL / max(1, sum(a.audit.rate.n > 0 for a in auditors))
 
 

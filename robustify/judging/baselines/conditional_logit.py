@@ -13,9 +13,9 @@ FEWEST_TRAINING_ITEMS = 30
 
 
 def fit_conditional_logit(x: Floats, key: Ints, mask: Bools, ridge: float, steps: int = 50) -> Floats:
-    """Fit a conditional logit with a ridge penalty, and return its coefficients (f,). `x` is (n, K, f), `key` (n,), and
-    `mask` (n, K) marks existing options. The penalty is ridge / 2 times the squared length of the coefficients. A Newton
-    step that does not improve is halved."""
+    """Fit a conditional logit with a ridge penalty, and return the coefficients (f,). `x` is (n, K, f), `key` (n,),
+    and `mask` (n, K) marks existing options. The penalty is ridge / 2 times the squared length of the coefficients. A
+    Newton step that does not improve is halved."""
     from scipy.linalg import cho_factor, cho_solve  # deferred, because a cached run does not need it
 
     n, width, f = x.shape
@@ -64,7 +64,7 @@ def log_probabilities(logits: Floats, mask: Bools) -> Floats:
 
 
 def centred(values: Floats, mask: Bools) -> Floats:
-    """Center values within each item. Options outside the mask `mask` (n, K) get 0, and `values` are (..., n, K)."""
+    """Center values within each item. Options outside the mask `mask` (n, K) get 0. `values` are (..., n, K)."""
     masked = np.where(mask, values, 0.0)
     mean = masked.sum(-1, keepdims=True) / mask.sum(-1, keepdims=True)
     return np.asarray(np.where(mask, masked - mean, 0.0))

@@ -133,7 +133,7 @@ def _log_ratio(own: Ints, other: Ints) -> Floats:
 
 
 def _distance_from_middle(texts: Sequence[str]) -> list[float]:
-    """Return how far each choice's number ranks from the middle, or zeros if any choice lacks a readable number."""
+    """Return each choice's distance from the middle rank of the numbers, or zeros if any choice lacks a readable number."""
     values = first_numbers(texts)
     if any(map(math.isnan, values)):
         return [0.0] * len(texts)
@@ -142,7 +142,7 @@ def _distance_from_middle(texts: Sequence[str]) -> list[float]:
 
 
 def first_numbers(texts: Sequence[str]) -> list[float]:
-    """Return the first number of each text, or NaN if the text has no number or its number has several points."""
+    """Return the first number of each text, or NaN if the text has no number or several decimal points in its number."""
     numbers = ((match[0] if (match := NUMBER.search(text)) else "..") for text in texts)
     return [float(number.replace(",", "")) if number.count(".") < 2 else math.nan for number in numbers]
 

@@ -93,7 +93,7 @@ def surface(items: Sequence[Item], columns: Sequence[str] = _COLUMNS) -> Surface
 
 
 def _surfaces(items: Sequence[Item], columns: Sequence[str] = _COLUMNS) -> Iterator[Surface]:
-    """Yield the columns of `surface` chunk by chunk. If there are no items, yield one empty chunk."""
+    """Yield the columns of `surface` in chunks. If there are no items, yield one empty chunk."""
     keys_at_position = np.bincount([item.key for item in items], minlength=MOST)
     for options in chunks(items) if items else [OptionTexts(())]:
         values = {name: getattr(options, name) for name in columns}
@@ -178,7 +178,7 @@ def rule_table(items: Sequence[Item]) -> dict[str, Any]:
 
 
 def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floats]:
-    """Return the credit that each named heuristic earns on each item (n,). Ties share it."""
+    """Return the credit that each named heuristic earns on each item (n,). Tied choices share the credit."""
     rules = [rule for rule in HEURISTICS if rule.name in names]
     columns = surface(
         items, [name for name in _COLUMNS if name in ("k", "key", *(rule.column for rule in rules))]
@@ -187,7 +187,7 @@ def listed_credit(items: Sequence[Item], names: Sequence[str]) -> dict[str, Floa
 
 
 def _credit(rule: Heuristic, columns: Surface) -> tuple[Floats, Ints, Ints]:
-    """Apply a rule to each item, and return its credit, its pick, and the number of tied choices, each (n,)."""
+    """Apply a rule to each item. Return the credit, the pick, and the number of tied choices of each item, each (n,)."""
     k = columns["k"]
     padded = np.full((len(k), int(k.max(initial=0))), np.nan)
     padded[np.arange(padded.shape[1]) < k[:, None]] = rule.numbers(columns)

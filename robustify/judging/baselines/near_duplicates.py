@@ -40,14 +40,14 @@ _MET = 3
 
 @kept_for_last
 def near_duplicates(items: Sequence[Item]) -> Ints:
-    """Group chains of near-duplicates, and return for each item the index of the first item in its group (n,)."""
+    """Group chains of near-duplicates. Return the index of the first item in each item's group (n,)."""
     a, b, likeness = _alike(items)
     return _linked(len(items), a[likeness >= NEAR], b[likeness >= NEAR])
 
 
 @kept_for_last
 def independent_groups(items: Sequence[Item]) -> Ints:
-    """Group items that depend on each other, and return for each item the index of the first item in its group (n,).
+    """Group items that depend on each other. Return the index of the first item in each item's group (n,).
 
     These are loose copies, among them rotations of one question, items of one passage, and paired translations. Every
     p-value, interval, and fold uses these groups.
@@ -80,7 +80,7 @@ def numbered_groups(items: Sequence[Item]) -> Ints | None:
 
 
 def equal_texts(items: Sequence[Item]) -> Ints:
-    """Return one number for all items with the same texts, whatever the order of their choices (n,)."""
+    """Return a number for each item (n,), equal for items with the same texts, whatever the order of their choices."""
     starts = range(0, len(items), _COMPARED)
     hashes = [unit_hashes(list(map(_content, items[start : start + _COMPARED]))) for start in starts]
     return np.unique(np.concatenate([np.empty(0), *hashes]), return_inverse=True)[1].astype(np.int64)
@@ -88,15 +88,15 @@ def equal_texts(items: Sequence[Item]) -> Ints:
 
 @kept_for_last
 def fold_groups(items: Sequence[Item]) -> Ints:
-    """Group items that must share a fold, and return for each item the index of the first item in its group (n,). These are
-    the independent groups and relatives."""
+    """Group items that must share a fold. Return the index of the first item in each item's group (n,). The groups
+    are the independent groups and relatives."""
     order = np.argsort(content_hashes(items), kind="stable")
     return _read_only(merge_groups(independent_groups(items), *relatives(items, order)))
 
 
 @kept_for_last
 def parallel_items(items: Sequence[Item]) -> Parallels:
-    """Return the likely translations among the items."""
+    """Return the pairs of items that are probably translations of each other."""
     return parallels(items, np.argsort(content_hashes(items), kind="stable"))
 
 
@@ -149,7 +149,7 @@ def _read_only(values: npt.NDArray[T]) -> npt.NDArray[T]:
 
 @kept_for_last
 def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of items whose choices have a Jaccard index of at least `LOOSE`, with this index (p,)."""
+    """Return the pairs of items whose choices have a Jaccard index of at least `LOOSE`, with the index (p,)."""
     first_with: dict[frozenset[str], int] = {}
     first_index = [first_with.setdefault(bag, i) for i, bag in enumerate(_bags(items))]
     repeats = np.array([i for i, first in enumerate(first_index) if first != i], dtype=np.int64)
@@ -164,7 +164,7 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 
 
 def _close_sets(size: Ints, words: Ints, n_words: int) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of word sets (i > j) with a Jaccard index of at least `LOOSE`, and this index (p,). `size` (n,) is
+    """Return the pairs of word sets (i > j) with a Jaccard index of at least `LOOSE`, and the index (p,). `size` (n,) is
     the number of words of each set, and `words` has those of one set after the other, as ranks less than `n_words`.
 
     Such a pair shares at least `LOOSE` of the words of each set, and so also some of those that are left if all but `_MET`
@@ -199,8 +199,8 @@ def _close_sets(size: Ints, words: Ints, n_words: int) -> tuple[Ints, Ints, Floa
 
 
 def _numbered_words(bags: Collection[frozenset[str]]) -> tuple[Ints, Ints, int]:
-    """Rank all words of the sets from the rarest on. Return the size of each set (n,), the ranks of the words of one set
-    after the other (sum of sizes,), and the number of different words."""
+    """Rank all words of the sets, the rarest first. Return the size of each set (n,), the ranks of the words of one
+    set after the other (sum of sizes,), and the number of different words."""
     size = np.fromiter(map(len, bags), np.int64, len(bags))
     number_of = defaultdict[str, int](count().__next__)
     words = np.fromiter(map(number_of.__getitem__, chain.from_iterable(bags)), np.int64, int(size.sum()))
@@ -211,8 +211,8 @@ def _numbered_words(bags: Collection[frozenset[str]]) -> tuple[Ints, Ints, int]:
 
 
 def _fewest_met(size: Ints, beyond: Floats) -> Ints:
-    """Return the number of rare words that two sets must share to be close, by the size of each set (s * s,). Of their
-    other words, `beyond` (s,) is the number."""
+    """Return the number of rare words that two close sets must share, by the size of each set (s * s,). `beyond` (s,)
+    is the number of their other words."""
     larger, smaller = np.maximum(size, size[:, None]), np.minimum(size, size[:, None])
     fewest = np.ceil(
         LOOSE / (1 + LOOSE) * (smaller + larger) - ROUNDING - np.maximum(beyond, beyond[:, None])

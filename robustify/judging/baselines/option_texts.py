@@ -61,7 +61,7 @@ class Vocabulary(dict[str, int]):
         return code
 
     def read(self, texts: Sequence[str]) -> tuple[Ints, Ints]:
-        """Split texts into words, and return the text number and the code of each word, in order (w,)."""
+        """Split texts into words. Return the text number and the code of each word, in order (w,)."""
         # Words as strings take ten times the memory of their codes, so they are split in blocks.
         blocks = (texts[start : start + _SPLIT] for start in range(0, len(texts), _SPLIT))
         codes = np.concatenate([np.empty(0, dtype=np.int64), *map(self._codes, blocks)])
@@ -83,7 +83,7 @@ class Vocabulary(dict[str, int]):
 
 
 class OptionTexts:
-    """Text statistics of the c options of n items. Each is computed at first use, and ignores spaces around an option."""
+    """Text statistics of the c options of n items. Each is computed at first use, and ignores spaces around options."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         choices = [item.choices for item in items]
@@ -184,12 +184,12 @@ class OptionTexts:
 
     @cached_property
     def words(self) -> tuple[Ints, Ints]:
-        """Option number and code of each word in the options, in order."""
+        """Option index and vocabulary code of each word, in text order (w,)."""
         return self.vocabulary.read(self.texts)
 
     @cached_property
     def sets(self) -> tuple[Ints, Ints]:
-        """Number of the option and code of the word, for each distinct word of an option, sorted by option."""
+        """Option index and vocabulary code of each distinct word of an option, sorted by option."""
         row, word = self.words
         size = len(self.vocabulary)
         pairs = np.sort(row * size + word)
@@ -213,7 +213,7 @@ class OptionTexts:
 
     @cached_property
     def likeness(self) -> Floats:
-        """Jaccard index of the words in each pair of an item's options (n, K, K). It is 1 if neither has words."""
+        """Jaccard index of the words in each pair of an item's options (n, K, K). It is 1 if neither option has words."""
         row, word = self.sets
         n, width = self.mask.shape
         size = self.padded(np.bincount(row, minlength=len(self.texts)))
@@ -242,7 +242,7 @@ class OptionTexts:
 
     @cached_property
     def overlap(self) -> Floats:
-        """Mean similarity of each option to the others (c,). It is computed as a sum over all options minus 1."""
+        """Mean similarity of each option to the item's others (c,). It is computed as a sum over all options minus 1."""
         likeness = np.where(self.mask[:, None, :], self.likeness, 0.0)
         return np.asarray((summed(likeness) - 1.0)[self.mask] / (np.repeat(self.k, self.k) - 1))
 

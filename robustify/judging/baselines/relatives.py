@@ -46,9 +46,9 @@ _SLACK = 1e-5
 
 
 def relatives(items: Sequence[Item], order: Ints) -> Pairs:
-    """Find pairs of relatives, such as reworded copies, the most similar first. Return both items of each
-    pair (p,), (p,). `order` (n,) sorts the items by content, and they are compared in this order, so that
-    rounding does not depend on theirs."""
+    """Find pairs of relatives, such as reworded copies, the most similar first. Return both items of each pair (p,),
+    (p,). `order` (n,) sorts the items by content. Items are compared in this order, so that rounding does not depend
+    on the order of the file."""
     weights = _weights([items[i] for i in order.tolist()])
     if len(items) <= DIRECTIONS or not weights.nnz:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -61,8 +61,8 @@ def relatives(items: Sequence[Item], order: Ints) -> Pairs:
 
 
 def merge_groups(group: Ints, a: Ints, b: Ints) -> Ints:
-    """Merge groups along pairs of items, unless the merged group would be too large. `group` (n,) is named by
-    its first item, and the pairs `a`, `b` (p,) are taken in order."""
+    """Merge groups along pairs of items, unless the merged group would be too large. `group` (n,) has the first item
+    of each group, and the pairs `a`, `b` (p,) are taken in order."""
     top_size = min(LARGEST, int(SHARE * len(group)))
     parent, sizes = group.tolist(), np.bincount(group, minlength=len(group)).tolist()
 
@@ -107,7 +107,7 @@ def _weights(items: Sequence[Item]) -> "csr_array":
 
 
 def _with_data(matrix: "csr_array", data: npt.NDArray[Any]) -> "csr_array":
-    """Return a sparse matrix with other values in the same cells. The positions of the cells are not copied."""
+    """Return a sparse matrix with other values in the same cells. The cell positions are not copied."""
     return type(matrix)((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
@@ -214,7 +214,7 @@ class Parallels:
 
 
 def parallels(items: Sequence[Item], order: Ints) -> Parallels:
-    """Return the likely translations among the items. `order` (n,) sorts them by content.
+    """Return the pairs of items that are probably translations. `order` (n,) sorts the items by content.
 
     Near items with equal numbers are translations, if numbers of near items mostly agree. Items look parallel if such
     pairs exist, or if near items are in different alphabets more often than random ones, which independent items in
@@ -262,8 +262,8 @@ def _near(profile: Floats) -> Pairs:
 
 
 class _Alphabets:
-    """Letter frequencies of items, which show whether two items are in different alphabets. `expected` is the
-    share of random pairs of items that are in different ones."""
+    """Letter frequencies of items, which show whether two items are in different alphabets. `expected` is the share
+    of random pairs of items whose alphabets differ."""
 
     def __init__(self, items: Sequence[Item]) -> None:
         self._shares, self._enough = _letters(items)
@@ -276,7 +276,7 @@ class _Alphabets:
         self.expected = np.count_nonzero(self._differ(*drawn)) / _DRAWN
 
     def too_often(self, a: Ints, b: Ints, mask: Bools) -> Bools:
-        """Mark pairs of items in different alphabets, if these are clearly more than by chance. Arguments are (p,)."""
+        """Mark pairs of items in different alphabets, if they are significantly frequent. Arguments are (p,)."""
         differ = mask & self._enough[a] & self._enough[b]
         n = np.count_nonzero(differ)
         differ[differ] = self._differ(a[differ], b[differ])
@@ -317,7 +317,7 @@ def _letter(sign: str) -> str:
 
 
 def _profile(item: Item) -> Floats:
-    """Describe an item by what a translation keeps: relative option lengths, and counts of options and marks (d,)."""
+    """Describe an item by features that survive translation: option lengths, and counts of options and marks (d,)."""
     sizes = np.log1p(sorted(map(len, item.choices), reverse=True))
     out = np.zeros(_LONGEST_OPTIONS + 2)
     out[: min(len(sizes), _LONGEST_OPTIONS)] = (sizes - sizes.mean())[:_LONGEST_OPTIONS]

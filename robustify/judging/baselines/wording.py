@@ -22,7 +22,7 @@ _POINTER = re.compile(
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Split a list of words that is given as one text."""
+    """Split a list of words that is written as one string."""
     return frozenset(text.split())
 
 

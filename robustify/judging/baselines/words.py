@@ -1,4 +1,4 @@
-"""Associations of words and letter sequences with keys: a question-free scorer, and words that are too frequent in keys.
+"""Associations of words and letter sequences with keys: a question-free scorer, and words unusually frequent in keys.
 
 The scorer judges each column (a word or letter sequence) separately, so that a fit is three sums over sparse rows.
 Under the null, each of k options is the key with the same probability, so a word in s of them is in the key with
@@ -40,13 +40,13 @@ Codes = npt.NDArray[np.uint64]
 
 
 def columns_as_written(items: Sequence[Item]) -> csr_array:
-    """Return the `columns` of the options as they are written, for `score_test`."""
+    """Return the `columns` of the options as written, for `score_test`."""
     return columns(items, FEWEST_OPTIONS, _as_written)
 
 
 def score_test(x: csr_array, options: OptionTable) -> Learner:
-    """Prepare a fit of the words and letter sequences that are too frequent in keys. `x` (sum of k, columns) are `columns`
-    of the options. A model returns two logits of an option, one for each threshold of `LEAST`.
+    """Prepare a fit of the words and letter sequences that are unusually frequent in keys. `x` (sum of k, columns)
+    are `columns` of the options. A model returns two logits of an option, one for each threshold of `LEAST`.
 
     If m of the k options of an item contain a column, its key does with probability m / k under the null. U is the
     excess of a column over the sum of these, and V its variance. The coefficient is U / (V + ridge), which is one
@@ -78,9 +78,9 @@ def _as_written(text: str) -> str:
 
 
 def columns(items: Sequence[Item], fewest: int, form: Callable[[str], str] = folded) -> csr_array:
-    """Return which words and letter sequences each option contains, as a sparse matrix (sum of k, columns).
-    Those in fewer than `fewest` options are left out. Texts are in this form, with a mark at both ends.
-    Columns are hashed to 22 bits, so two may collide."""
+    """Return a sparse matrix of the words and letter sequences in each option (sum of k, columns). Words and
+    sequences in fewer than `fewest` options are left out. Texts are in this form, with a mark at both ends. Columns
+    are hashed to 22 bits, so two may collide."""
     texts = [_FIRST + form(c) + _LAST for item in items for c in item.choices]
     parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
     options = np.zeros(1 << BITS, dtype=np.int64)
@@ -203,7 +203,7 @@ class KeyWords:
                 self._uses[int(item[pair])].append(use)
 
     def supporting(self, item: int, pick: int) -> tuple[WordUse, ...]:
-        """Return the words that support option `pick` of item `item`, the most significant first."""
+        """Return the words in favor of option `pick` of item `item`, the most significant first."""
         uses = self._uses.get(item, ())
         picked_words = words_of(self._items[item].choices[pick]) if uses else ()
         supporting = [use for use in uses if use.picked == (use.word in picked_words)]

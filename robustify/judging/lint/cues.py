@@ -60,7 +60,7 @@ _UNSURE = re.compile(r"[A-Z]{2,}|[A-Za-z]\b|[^A-Za-z]|an\b|the\b")
 
 @dataclass(frozen=True, repr=False)
 class SetTexts(HoldsText):
-    """Options and question of each item of a set, and the properties of them that several cues use."""
+    """Options and question of each item in a set, and properties of the texts that several cues use."""
 
     choices: Sequence[Sequence[str]]
     questions: Sequence[str]
@@ -87,16 +87,16 @@ class SetTexts(HoldsText):
 
     @cached_property
     def pointers(self) -> bytes:
-        """Options that refer to others."""
+        """Marks of the options that refer to other options."""
         return bytes(chain.from_iterable(map(refer_to_others, self.choices)))
 
     def marked(self, rows: Iterable[Sequence[bool]]) -> bytes:
-        """Join the marks of each item. Those of an item without any are 0."""
+        """Join the marks of each item. The marks of an item without any are 0."""
         return b"".join(bytes(row or len(own)) for row, own in zip(rows, self.choices, strict=True))
 
 
 def _shared_words(texts: Sequence[str]) -> list[list[str]]:
-    """Return the words of each text. Equal words are the same object, since most words occur in many texts."""
+    """Return the words of each text. Equal words are the same object, because most words occur in many texts."""
     return [list(map(intern, words_of(text))) for text in texts]
 
 
@@ -116,7 +116,7 @@ class Cue:
     among: Callable[[SetTexts], bytes] | None = None
 
     def marks_among(self, texts: SetTexts) -> bytes:
-        """Mark the options of many items, one byte for each."""
+        """Mark the options of many items that have the cue, with one byte per option."""
         rows = map(self.marks, texts.choices, texts.questions)
         return self.among(texts) if self.among else texts.marked(rows)
 
@@ -132,7 +132,7 @@ class Cue:
         return f"does not {verb[:-1]} {what}"
 
     def unlike(self, subject: str, choices: Sequence[str], pick: int, marks: Sequence[int]) -> str:
-        """Describe how the option `pick` differs from some or all others, or return "" if it does not differ."""
+        """Describe how the option `pick` differs from some or all other options. Return "" if it does not differ."""
         others, differ = len(choices) - 1, sum(mark != marks[pick] for mark in marks)
         if not differ or (self.ahead and not marks[pick]):
             return ""
@@ -146,7 +146,7 @@ class Cue:
         return f"only {says}" if differ == others else f"{says}, unlike {differ} of the {others} others"
 
     def stands_out(self, choices: Sequence[str], pick: int, marks: Sequence[int]) -> bool:
-        """Return whether the option `pick` alone has or lacks the cue, or is clearly longer or shorter than all others."""
+        """Return whether only the option `pick` has or lacks the cue, or is clearly longer or shorter than all others."""
         if self.ahead:
             by, share = self.ahead(choices, pick)
             return by >= FEWEST_CHARS and share >= CLEARLY

@@ -1,5 +1,5 @@
-"""Rules about the examples before the question of a prompt: the item itself among them, wrong answers, and differences
-between models."""
+"""Rules about the examples before the question in a prompt: examples that repeat the item, have wrong answers, or
+differ between models."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ _LONGEST_START, _FEWEST_WORDS = 6, 3
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Example(HoldsText):
-    """Item of the log that precedes the question of a prompt, with the text up to the next example."""
+    """Logged item that precedes the question in a prompt, with the text up to the next example."""
 
     item: "LoggedItem"
     text: str
@@ -57,7 +57,7 @@ class _Questions:
         self._lengths = {len(start) for start in self._by_start}
 
     def examples(self, text: str) -> list[Example]:
-        """Return the questions of the log that a text contains. A question with several sets of options is left out."""
+        """Return the log's questions that a text contains. A question with several sets of options is left out."""
         words = [(match.group().casefold(), match.start()) for match in _TOKENS.finditer(text)]
         places: dict[int, LoggedItem] = {}
         for position, (_, offset) in enumerate(words):
@@ -74,7 +74,7 @@ class _Questions:
 
 
 def item_among_examples(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts in which the item itself, with its answer, precedes its question."""
+    """Find prompts in which the item itself and its answer precede the item's question."""
     for log in logs:
         questions = _Questions(log.rows)
         hits = []
@@ -111,7 +111,7 @@ def wrong_example(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def _is_wrong(example: Example) -> bool:
-    """Return whether an example names another option than the key of its item. Its options may be in another order."""
+    """Return whether an example names an option other than its item's key. Its options may be in another order."""
     item = example.item
     *_, answer = [None, *_ANSWER.finditer(example.text)]
     if answer is None or item.key is None or _has_other_options(example):
@@ -142,8 +142,8 @@ def _plain(texts: Sequence[str]) -> list[str]:
 
 
 def _contradicted(before: str, answers: dict[str, tuple[str, int]], line: int) -> int:
-    """Return the line of an earlier prompt that gives an example another answer, or 0 if there is none. Add the answers of
-    this prompt. A question that one prompt answers in two ways is a phrase of the template."""
+    """Return the line of an earlier prompt that gives an example another answer, or 0 if no prompt does. Add the
+    answers of this prompt. A question that one prompt answers in two ways is a phrase of the template."""
     examples = _answered(before)
     own = {question: {answer for other, answer in examples if other == question} for question, _ in examples}
     for question, (answer, *more) in own.items():

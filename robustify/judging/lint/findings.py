@@ -31,7 +31,7 @@ Severity = Literal["note", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Finding of a rule on an item, or on all items if `item` is empty. The message has no text of an item.
+    """Finding of a rule on an item, or on all items if `item` is empty. The message contains no item text.
 
     `line` is 1 for all items of a file, and 0 for those of several files.
     """
@@ -45,7 +45,7 @@ class Finding:
 
     @property
     def fix(self) -> str:
-        """What to do about the finding."""
+        """Advice on how to fix the finding."""
         if rule := RULES.get(self.code):
             return rule.fix
         from robustify.judging.lint.log_rules import LOG_RULES
@@ -55,8 +55,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class CueMarks:
-    """Options that have a cue: one byte for each option of all items. Those of item `i` are from `bounds[i]` to `bounds[i +
-    1]`, and `keys[i]` is the index of its key among them."""
+    """Marks of the options that have a cue: one byte for each option of all items. Those of item `i` are from
+    `bounds[i]` to `bounds[i + 1]`, and `keys[i]` is the index of its key among them."""
 
     marks: bytes
     bounds: Sequence[int]
@@ -81,8 +81,8 @@ class CueMarks:
 
 @dataclass(frozen=True, slots=True)
 class KeysMarked:
-    """Number of keys that have a cue, compared with the number expected by chance. Only the `n` items whose options differ
-    in it count.
+    """Number of keys that have a cue, compared with the number expected by chance. Only the `n` items whose options
+    differ in the cue count.
 
     `is_large` says whether the difference matters. If it does not, it is not tested.
     """
@@ -140,7 +140,7 @@ def keys_marked(marks: CueMarks | Sequence[bytes], keys: bytes, items: Sequence[
 
 
 def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
-    """Describe and test the position that has too many keys (Bonferroni's correction), or return None if none has."""
+    """Describe and test the position that has too many keys (Bonferroni's correction). Return None if no position has."""
     keys, sizes = bytes(item.key for item in items), bytes(item.k for item in items)
     position, most = Counter(keys or (0,)).most_common(1)[0][0], max(sizes, default=0)
     marks = [bytes(i == position for i in range(k)) for k in range(most + 1)]
@@ -151,7 +151,7 @@ def key_position(items: Sequence[Item]) -> tuple[str, KeysMarked] | None:
 
 
 def cues_of(marks: Mapping[str, CueMarks], items: Sequence[Item]) -> dict[str, KeysMarked]:
-    """Return, by code, the cues that keys have significantly more or less often than expected (Holm's correction)."""
+    """Return, by rule code, the cues that keys have significantly more or less often than expected (Holm's correction)."""
     tested = {code: keys_marked(own, own.keys, items) for code, own in marks.items()}
     if not any(test.is_large for test in tested.values()):
         return {}
@@ -165,7 +165,7 @@ def cues_of(marks: Mapping[str, CueMarks], items: Sequence[Item]) -> dict[str, K
 
 @no_collector()
 def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]:
-    """Return the findings of the given rules. Those about several files come first, then those of each file."""
+    """Return the findings of these rules. Findings on several files come first, then the findings of each file."""
     if not benches:
         return []
     marks = [marks_of(bench.items) for bench in benches]
@@ -179,7 +179,7 @@ def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]
 
 
 def log_findings(logs: "Sequence[LintedLog]", codes: Collection[str]) -> list[Finding]:
-    """Return the findings of the given rules about logs, by file and then by code."""
+    """Return the findings of these rules on logs, by file and then by code."""
     from robustify.judging.lint.log_rules import log_hits
 
     return [
@@ -199,7 +199,7 @@ def _whole(path: str, line: int, items: Sequence[Item], cues: Mapping[str, KeysM
 
 
 def _commonest(items: Sequence[Item], cue: Cue, of_keys: bool) -> str:
-    """Describe the words or characters behind a cue that are commonest in keys (or in wrong options), with their counts."""
+    """Describe the words or characters of a cue that are most common in keys (or in wrong options), with their counts."""
     if not cue.names_in:
         return ""
     texts = (c for item in items for i, c in enumerate(item.choices) if (i == item.key) == of_keys)
@@ -212,7 +212,7 @@ def _commonest(items: Sequence[Item], cue: Cue, of_keys: bool) -> str:
 def _single(
     bench: Loaded, marks: Mapping[str, CueMarks], cues: Mapping[str, KeysMarked]
 ) -> Iterator[Finding]:
-    """Yield the findings of single items in the order of the file. Those of a significant cue are warnings."""
+    """Yield the findings on single items in the order of the file. Findings with a significant cue are warnings."""
     defects = {(defect.item, DEFECTS[defect.kind]): defect.first for defect in bench.defects}
     hits, codes = set(_hits(marks, cues)), defaultdict[str, list[str]](list)
     for id, code in defects:
@@ -235,7 +235,7 @@ def _single(
 
 
 def _hits(marks: Mapping[str, CueMarks], cues: Mapping[str, KeysMarked]) -> Iterator[tuple[int, str]]:
-    """Yield the items that may have a finding, with its code."""
+    """Yield the index of each item that may have a finding, with the code of the finding's rule."""
     for code, own in marks.items():
         if 1 in own.marks and not RULES[code].defect:
             is_hit = {
@@ -246,8 +246,7 @@ def _hits(marks: Mapping[str, CueMarks], cues: Mapping[str, KeysMarked]) -> Iter
 
 
 def _is_hit(marks: bytes, key: int, rule: LintRule, significant: KeysMarked | None) -> bool:
-    """Return whether the key differs from another option in a significant cue, or from all others in a cue that deserves a
-    note."""
+    """Return whether the key differs from another option in a significant cue, or from all others in a notable cue."""
     differ, is_ahead = len(marks) - marks.count(marks[key]), bool(rule.cue and rule.cue.ahead)
     alone = rule.alone and (bool(marks[key]) if is_ahead else differ == len(marks) - 1)
     return differ > 0 and (alone or (significant is not None and significant.is_more == marks[key]))

@@ -44,7 +44,7 @@ class LoggedRow(HoldsText):
 
     @cached_property
     def prompt(self) -> "Prompt | None":
-        """Prompts of the row, or None if the log has none."""
+        """Prompts of the row, or None if the log has no prompts."""
         from robustify.reading.logs.prompts import Prompt
 
         exchange = self.exchange
@@ -73,7 +73,7 @@ class LoggedRow(HoldsText):
 
     @cached_property
     def order_in_prompt(self) -> tuple[int, ...]:
-        """Index of each option in the order of the prompt, or in that of the log if the prompt does not list them."""
+        """Index of each option in the order of the prompt. If the prompt lists no options, the order is that of the log."""
         own, listed = [*map(unspaced, self.item.choices)], cut_at_labels(self.context)
         listed = without_tail(listed) if listed else None
         shown = [*map(unspaced, listed.texts)] if listed else own
@@ -85,12 +85,12 @@ class LoggedRow(HoldsText):
 
     @property
     def by_letter(self) -> bool:
-        """Whether the model had to name a label. This is so if the model wrote a reply, or labels were scored."""
+        """Whether the model had to name a label, because it wrote a reply or labels were scored."""
         return self.prompt is not None and (self.prompt.written or self.prompt.by_letter)
 
     @cached_property
     def runs_on(self) -> bool:
-        """Whether the reply runs on into a question that the model made up."""
+        """Whether the reply continues with a question that the model made up."""
         return any(runs_on(text, self.item.choices) for text in self.exchange.texts[:1])
 
     @cached_property
@@ -101,8 +101,7 @@ class LoggedRow(HoldsText):
 
 @dataclass(frozen=True, repr=False)
 class LintedLog(HoldsText):
-    """Log in one file, with the path that findings name. `meant_blind` is set if the user named a view without the
-    question."""
+    """Log in one file, with the path for findings. `meant_blind` is set if the user named a view without the question."""
 
     path: str
     log: "Log"
@@ -121,7 +120,7 @@ class LintedLog(HoldsText):
 
     @property
     def says_more_than_picks(self) -> bool:
-        """Whether a row has a prompt or a reply that is longer than a label."""
+        """Whether any row has a prompt or a reply that is longer than a label."""
         exchanges = self.log.exchanges.values()
         return any(
             x.contexts or any(len(text.strip()) > _LONGEST_LABEL for text in x.texts) for x in exchanges
@@ -163,8 +162,8 @@ _FEWEST = 4
 
 
 def of_rows(test: Callable[[LoggedRow], str]) -> Find:
-    """Return the function of a rule that checks single rows. `test` returns the words, or "" if it finds nothing. If it
-    finds something in most rows, that is one finding on the log."""
+    """Return a rule's function that checks single rows. `test` returns the description of a fault, or "" if it finds
+    no fault. If most rows have a fault, that is one finding on the log."""
 
     def find(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
         for log in logs:

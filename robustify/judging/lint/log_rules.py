@@ -1,4 +1,4 @@
-"""The rules of `lint` about logs, by code. A new rule is one entry of `LOG_RULES`."""
+"""Rules of `lint` about logs, by code. A new rule is one entry of `LOG_RULES`."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from robustify.judging.lint.log_evidence import Find, LintedLog, LogHit, of_rows
 
 @dataclass(frozen=True, slots=True)
 class LogRule:
-    """Rule about the requests, replies, and scores of a harness. `meaning` is the finding without a full stop, `fix` is
-    what to do, and `find` returns what it finds in the logs of one comparison."""
+    """Rule about the requests, replies, and scores of a harness. `meaning` is the finding without a full stop, `fix`
+    is the advice, and `find` returns the hits in the logs of one comparison."""
 
     name: str
     meaning: str
@@ -86,7 +86,7 @@ and comparisons."""
 
 
 def log_hits(logs: Sequence[LintedLog], codes: Collection[str]) -> list[tuple[str, LogHit]]:
-    """Return the hits of the given rules, by file in the order of the logs, and by code."""
+    """Return the hits of these rules, by file in the order of the logs, and by code."""
     hits = [(code, hit) for code, rule in LOG_RULES.items() if code in codes for hit in rule.find(logs)]
     order = {log.path: number for number, log in enumerate(logs)}
     return sorted(hits, key=lambda pair: (order[pair[1].path], bool(pair[1].item)))

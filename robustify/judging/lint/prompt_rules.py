@@ -19,7 +19,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def option_missing(row: LoggedRow) -> str:
-    """Describe a prompt that lacks options although the model must name one by its label."""
+    """Describe a prompt that lacks options although the model must name an option by its label."""
     if row.parts is None or not row.by_letter or row.parts.n_options >= row.item.k or garbled(row):
         return ""
     return f"the prompt shows only {row.parts.n_options} of {row.item.k} options"
@@ -68,7 +68,7 @@ def cut_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def _usual(rows: Sequence[LoggedRow], end: bool) -> str:
-    """Return the start or end of nearly all prompts, or "" if there is none."""
+    """Return the start or end of nearly all prompts, or "" if they have none in common."""
     if len(rows) < _FEWEST:
         return ""
     texts = (row.context.rstrip()[-_EDGE:] if end else row.context[:_EDGE] for row in rows)
@@ -81,7 +81,7 @@ def _usual(rows: Sequence[LoggedRow], end: bool) -> str:
 
 
 def _cut(row: LoggedRow) -> str:
-    """Describe a question that the prompt cuts: one half is there, and the words at the other end are missing."""
+    """Describe a question that is cut in the prompt: one half is present, and the words at the other end are missing."""
     words = _WORD.findall(folded(row.question))
     if row.prompt is None or "_" in row.question or len(words) < _SHORTEST_CUT:
         return ""
@@ -119,7 +119,7 @@ _FEWEST_ASCII = 6
 
 
 def garbled(row: LoggedRow) -> str:
-    """Describe a prompt that shows the question or an option in a wrong encoding, or without the letters beyond ASCII."""
+    """Describe a prompt that shows the question or an option in a wrong encoding, or without its non-ASCII letters."""
     lacks_options = row.by_letter and row.parts is not None and row.parts.n_options < row.item.k
     options = row.item.choices if lacks_options else ()
     texts = [text for text in (row.question, *options) if not text.isascii()]
@@ -163,8 +163,8 @@ def doubled_template(row: LoggedRow) -> str:
 
 
 def trailing_space(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that end in a space, which is tokenized differently before an answer. If the model wrote a reply, that
-    is a note, because a chat template may take it off."""
+    """Find prompts that end in a space, which is tokenized differently before an answer. If the model wrote a reply,
+    the finding is a note, because a chat template may remove the space."""
     for log in logs:
         rows = [row for row in log.rows if row.prompt and row.exchange.contexts[0].endswith((" ", "\t"))]
         for hit in gathered(log, [(row, "the prompt ends in a space") for row in rows]):
@@ -202,7 +202,7 @@ def shuffled_pointer(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def _pointers(choices: Sequence[str]) -> list[bool]:
-    """Return which options refer to others, also by number ("options 1 and 3")."""
+    """Return which options refer to other options, including by number ("options 1 and 3")."""
     marks = refer_to_others(choices)
     return [
         mark or bool(_NUMBERED.fullmatch(text.strip(" ."))) for mark, text in zip(marks, choices, strict=True)
@@ -210,7 +210,7 @@ def _pointers(choices: Sequence[str]) -> list[bool]:
 
 
 def _misplaced(choices: Sequence[str], marks: Sequence[bool]) -> bool:
-    """Return whether an option refers to those above but is not the last option, or refers to itself."""
+    """Return whether an option refers to the options above but is not the last option, or refers to itself."""
     for index, (choice, mark) in enumerate(zip(choices, marks, strict=True)):
         if mark and _ABOVE.search(choice) and not all(marks[index:]):
             return True

@@ -1,5 +1,4 @@
-"""Rules about the replies and scores of a log, such as replies that were credited but could not be read, and repeated
-replies."""
+"""Rules about the replies and scores of a log, such as repeated replies, and unreadable replies that earned credit."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,9 +38,9 @@ def unread_but_credited(row: LoggedRow) -> str:
 
 
 def misread_reply(row: LoggedRow) -> str:
-    """Describe a row in which the harness read an option that is not the one clearly named, or read one from a repeated
-    prompt. The letters of a prompt with shuffled options may be those of the log. Of several replies, the harness may have
-    taken any."""
+    """Describe a row in which the harness read another option than the one clearly named, or an option in a repeated
+    prompt. The letters of a prompt with shuffled options may be those of the log. If there are several replies, the
+    harness may have used any of them."""
     texts, pick = row.exchange.texts, row.reply.pick
     if not texts or pick is None or row.reply.scores or row.runs_on:
         return ""
@@ -93,7 +92,7 @@ def many_unread(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find models whose long replies are unread more often than short ones (Fisher's exact test, one-sided)."""
+    """Find models whose long replies are unreadable more often than short replies (Fisher's exact test, one-sided)."""
     for log in logs:
         for model, rows in log.by_model.items():
             written = sorted(
@@ -119,7 +118,7 @@ def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def same_replies(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find models that give all items the same reply, or the same scores, although keys differ."""
+    """Find models that give the same reply, or the same scores, to all items although keys differ."""
     for log in logs:
         for model, rows in log.by_model.items():
             values = {(row.exchange.texts[:1], row.reply.scores) for row in rows}
@@ -129,7 +128,7 @@ def same_replies(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def same_epochs(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find logs in which every epoch has the same reply, so that epochs add nothing."""
+    """Find logs in which all epochs have the same replies, so that more epochs add nothing."""
     for log in logs:
         several = [row.exchange.texts for row in log.rows if len(row.exchange.texts) > 1]
         if len(several) >= _FEWEST_EPOCHS and all(len({*texts}) == 1 for texts in several):
@@ -177,7 +176,7 @@ def _has_norm(row: LoggedRow) -> bool:
 
 
 def _credits(row: LoggedRow) -> tuple[float, float]:
-    """Return the credit of a row by score and by score per character."""
+    """Return the credit of a row by score, and by score per character."""
     from robustify.items.scoring import per_character
 
     scores = row.reply.scores
@@ -185,7 +184,7 @@ def _credits(row: LoggedRow) -> tuple[float, float]:
 
 
 def _sign_test(changes: Sequence[float]) -> float:
-    """Return the two-sided p of the signs of changes."""
+    """Return the two-sided p-value of a sign test on changes."""
     from scipy.stats import binomtest
 
     n_up, n_down = sum(change > 0 for change in changes), sum(change < 0 for change in changes)
@@ -200,7 +199,7 @@ def _credit(row: LoggedRow, scores: Sequence[float]) -> float:
 
 
 def repeated_document(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find items that are in a log twice, under different names, with their options in the same order."""
+    """Find items that occur twice in a log under different names, with their options in the same order."""
     for log in logs:
         first: dict[tuple[str, str, tuple[str, ...]], tuple[str, int]] = {}
         hits = []

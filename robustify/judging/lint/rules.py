@@ -1,4 +1,4 @@
-"""The rules of `lint` by code. A new rule is one entry of `RULES`."""
+"""Rules of `lint` by code. A new rule is one entry of `RULES`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ FIXES = {rule.cue: rule.fix for rule in RULES.values() if rule.cue}
 def clearest_cue(
     choices: Sequence[str], question: str, pick: int, subject: str = "the key"
 ) -> tuple[Cue, str, str] | None:
-    """Return the cue that best tells an option from others, the description of the option, and the sentence of `lint`.
+    """Return the cue that best distinguishes an option, the description of the option, and the sentence of `lint`.
     Return None if no cue does.
 
     An option about others comes first, then what deserves a note on a single item, and then the length."""

@@ -1,4 +1,4 @@
-"""Rules about answers that a prompt states: the letters that it allows, the labels of its options, and the key."""
+"""Rules about answers that a prompt states: the allowed letters, the labels of the options, and the key."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _PRINTED = re.compile(
 
 
 def stated_range(row: LoggedRow) -> str:
-    """Describe a prompt that states another range of letters than that of its options."""
+    """Describe a prompt that states a range of letters other than the letters of its options."""
     if row.parts is None or not row.by_letter or not set("".join(row.parts.labels)) <= set(ascii_uppercase):
         return ""
     n_stated = _n_stated(row)
@@ -45,7 +45,7 @@ def stated_range(row: LoggedRow) -> str:
 
 
 def _n_stated(row: LoggedRow) -> int | None:
-    """Return the number of letters (from A) that a prompt's last instruction allows, or None if it states none."""
+    """Return the number of letters (from A) that a prompt's last instruction allows, or None if it states no letters."""
     context = row.context
     for text in (*row.item.choices, row.item.stem):
         context = context.replace(text, " ") if len(text) > 1 else context
@@ -58,7 +58,7 @@ def _n_stated(row: LoggedRow) -> int | None:
 
 
 def _n_letters(stated: "re.Match[str]") -> int | None:
-    """Return the number of letters that a text states, or None if these are not the first letters in order."""
+    """Return the number of letters that a text states, or None if they are not the first letters in order."""
     if stated["last"]:
         return ascii_uppercase.index(stated["last"]) + 1
     letters = stated["run"] or "".join(re.findall(r"\b[A-Z]\b", stated["list"]))
@@ -66,7 +66,7 @@ def _n_letters(stated: "re.Match[str]") -> int | None:
 
 
 def other_labels(row: LoggedRow) -> str:
-    """Describe a prompt whose options have other labels than the answers that it states, or that were scored."""
+    """Describe a prompt whose option labels differ from the answers that the prompt states, or that were scored."""
     if row.prompt is None or not row.by_letter:
         return ""
     labels = _labels_before_options(row)
@@ -119,7 +119,7 @@ def key_in_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def _own_part(row: LoggedRow) -> list[str]:
-    """Return the lines of a prompt from the paragraph of its question, without examples before it."""
+    """Return the lines of a prompt from its question's paragraph on, without the examples before it."""
     text = CHAT_MARK.sub("\n\n", row.context)
     start = max(0, text.rfind(row.question))
     paragraph = max(text.rfind("\n\n", 0, start), 0)
@@ -127,8 +127,8 @@ def _own_part(row: LoggedRow) -> list[str]:
 
 
 def _printed(row: LoggedRow) -> Iterator[tuple[str, int]]:
-    """Yield words in the item's part of a prompt that announce an answer, and the option that they name. A number may count
-    from 0 or from 1."""
+    """Yield words in the item's part of a prompt that announce an answer, and the option that the answer names. A
+    number may count from 0 or from 1."""
     shown = [row.item.choices[index] for index in row.order_in_prompt]
     for line in _own_part(row):
         for match in _PRINTED.finditer(line) if _unlabelled(line) not in shown else ():
@@ -140,7 +140,7 @@ def _printed(row: LoggedRow) -> Iterator[tuple[str, int]]:
 
 
 def _signed(row: LoggedRow) -> list[int]:
-    """Return the options of a prompt that have a sign beside them."""
+    """Return the options of a prompt that have a sign next to them."""
     lines, choices = [*map(_unlabelled, _own_part(row))], row.item.choices
     return [
         index

@@ -16,7 +16,7 @@ _LABEL = re.compile(r"^[\s>*_`-]*[(\[]?([A-Z]|\d{1,2})(?=[.):\]])")
 
 
 def other_order(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts whose options are in another order than in the document by which keys are counted. Inspect shuffles
+    """Find prompts whose options are not in the order of the document by which keys are counted. Inspect shuffles
     options itself, and logs the letters of its own order."""
     for log in logs:
         rows = [] if log.log.kind == "inspect" else [row for row in log.rows if row.prompt and row.by_letter]
@@ -26,7 +26,7 @@ def other_order(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def unequal_requests(row: LoggedRow) -> str:
-    """Describe a row whose options were not scored alike."""
+    """Describe a row whose options were scored in different ways."""
     prompt = row.prompt
     if prompt is None or prompt.written:
         return ""
@@ -73,7 +73,7 @@ def _cue(row: LoggedRow) -> str:
 
 
 def broken_examples(row: LoggedRow) -> str:
-    """Describe a prompt whose examples lack answers, run into each other, or have other labels than the options."""
+    """Describe a prompt whose examples lack answers, run into each other, or have other labels than its options."""
     before, raw = before_question(row), row.exchange.contexts[:1]
     if not before.strip() or raw[0].lstrip().startswith("[{"):
         return ""
@@ -97,8 +97,8 @@ def broken_examples(row: LoggedRow) -> str:
 
 
 def key_stands_out(log: LintedLog) -> list[tuple[LoggedRow, str]]:
-    """Return the rows of a log in which the key alone has another form than the options, or in which other lines name the
-    key, if nearly all rows are so."""
+    """Return the rows of a log in which only the key has another form than the options, or in which other lines name
+    the key, if nearly all rows have this fault."""
     rows = [
         row for row in log.rows if row.item.key is not None and row.by_letter and row.question in row.context
     ]
@@ -125,7 +125,7 @@ def _own_lines(row: LoggedRow) -> list[str]:
 
 
 def _has_own_frame(row: LoggedRow) -> bool:
-    """Return whether all lines of options have one form, and only the line of the key has another."""
+    """Return whether all lines of options have one form, except for the line of the key."""
     lines, frames = _own_lines(row), list[str]()
     for choice in row.item.choices:
         own = [line for line in lines if choice in line and _LABEL.match(line)]

@@ -1,1 +1,1 @@
-"""Points that a model won because options look like keys: conditional logits of its picks, a panel, and limits."""
+"""Points that a model gained because options look like keys: conditional logits of its picks, a panel, and limits."""

@@ -43,7 +43,7 @@ TAIL = 0.975
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Looks of one model: its part of the summary, and the influence of each item on the value (n,), 0 without a value."""
+    """Looks of one model: the part of the summary, and the influence of each item on the value (n,), 0 without a value."""
 
     part: Looks
     influence: Floats
@@ -136,7 +136,7 @@ class _ModelRows:
         return {name: tuple(map(self._looks, slopes_of)) for name, slopes_of in slopes.items()}
 
     def _looks(self, slope: Slope) -> _Influenced:
-        """Return what looks bring, the mean of u (p - p0), and the influence of each item (chain rule)."""
+        """Return the effect of looks (the mean of u (p - p0)), and the influence of each item on it (chain rule)."""
         options, n = self.options, len(self.options)
         by_looks = options.key_probability(slope.b, slope.kappa)
         without_looks = options.key_probability(0.0, slope.kappa)
@@ -171,8 +171,8 @@ class _ModelRows:
 def estimates(
     options: ReadOptions, rows_of: Mapping[str, PickRows], blind: Mapping[str, PickRows] | None = None
 ) -> dict[str, Estimate]:
-    """Estimate the looks of each model that was `asked` the question. `blind` has the rows without it, if any. The panel of
-    a model are the others."""
+    """Estimate the looks of each model that was `asked` the question. `blind` has the rows without the question, if
+    any. The panel for a model consists of the other models."""
     panel = Panel.from_rows(options, rows_of)
     typical = {name: panel.typical(name) for name in rows_of}
     slopes = {name: wrong_slope(options, rows, typical[name]) for name, rows in rows_of.items()}
@@ -236,7 +236,7 @@ def _estimate(model: _ModelRows, wrong_picks: Slope | None) -> Estimate:
 
 
 def no_looks(reason: Reason, wrong_picks: int, unanswered: int) -> Looks:
-    """Return looks that cannot be estimated, which is not the same as looks of 0."""
+    """Return looks that cannot be estimated. They differ from looks of 0."""
     return Looks(
         state="cannot tell", sources={}, wrong_picks=wrong_picks, unanswered=unanswered, reason=reason
     )
@@ -253,7 +253,7 @@ def _state(
     as_read: Mapping[LooksSourceName, Interval],
     unanswered: int,
 ) -> tuple[LooksState, Reason | None]:
-    """Return what the limits show. `as_read` has the intervals without the unreadable answers."""
+    """Return the state that the limits show. `as_read` has the intervals without the unreadable answers."""
     lows = {name: source.ci[0] for name, source in sources.items() if source.ci}
     if min(lows.values()) > 0:
         return ("claimed" if len(lows) > 1 else "wrong picks only"), None
@@ -263,8 +263,8 @@ def _state(
 
 
 def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) -> Difference:
-    """Return how many more points looks bring the first of two models (n,), given `Estimate.values` of both on the same
-    items. NaN does not count. `groups` (n,) are independent. Unreadable answers are left out."""
+    """Return the difference of two models' points by looks, given `Estimate.values` of both on the same items (n,).
+    NaN does not count. `groups` (n,) are independent. Unreadable answers are left out."""
     is_paired = ~np.isnan(values) & ~np.isnan(other)
     differences, n = (values - other)[is_paired], int(is_paired.sum())
     group = unit_index(n, None if groups is None else groups[is_paired])
@@ -278,7 +278,7 @@ def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) 
 
 
 def _span(intervals: Iterable[Interval]) -> Interval:
-    """Return the smallest lower and the largest upper limit. This interval covers the truth if any of them does."""
+    """Return the smallest lower and the largest upper limit. They span the truth if any of the intervals does."""
     lows, highs = zip(*intervals, strict=True)
     return min(lows), max(highs)
 

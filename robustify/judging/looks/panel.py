@@ -55,12 +55,12 @@ class Panel:
         return cls(options, first, members, *options.wrong_counts(picks))
 
     def has_others(self, name: str) -> bool:
-        """Return whether the panel has enough models beside this one."""
+        """Return whether the panel has enough models other than this one."""
         return len(self.members) - (name in self.members) >= FEWEST_OTHERS
 
     def typical(self, name: str) -> Bools:
-        """Return the items on which most other models do not share a wrong option (n,). A shared one may be a wrong key or
-        a misconception. All items are, for a model without enough others."""
+        """Return the items on which at most 60 % of the other models share the same wrong option (n,). Such an option
+        may be a wrong key or a misconception. If there are too few other models, return all items."""
         if not self.has_others(name):
             return np.ones(len(self.options), dtype=bool)
         wrong, answered = self.wrong, self.answered
@@ -70,8 +70,8 @@ class Panel:
         return _typical(wrong, answered)
 
     def excess(self, slopes: Mapping[str, Slope | None]) -> Slope | None:
-        """Return how much more (less) looks draw members to the key than to its wrong options, and kappa. `slopes` are
-        those of wrong picks. Return None if there are too few members for any model, or they are of equal strength."""
+        """Return how much more (less) looks draw members to the key than to wrong options, and kappa. `slopes` are those of
+        wrong picks. Return None if there are too few members for any model, or they are of equal strength."""
         known_slopes = [slope for name in self.members if (slope := slopes.get(name))]
         if len(self.members) < FEWEST_OTHERS or not known_slopes:
             return None
@@ -121,7 +121,7 @@ def panel_slope(options: ReadOptions, picks: Ints, wrong: Slope) -> Slope:
 def _maximized(
     penalized: Callable[[Floats], tuple[float, Floats]], beta: Floats, ridge: Floats
 ) -> tuple[Floats, Floats]:
-    """Maximize a penalized likelihood, starting at `beta` (parameters,). Also return its gradient by item."""
+    """Maximize a penalized likelihood, starting at `beta` (parameters,). Return the maximum, and the gradient by item."""
     value, score = penalized(beta)
     for _ in range(_STEPS):
         step = np.linalg.solve(score.T @ score + np.diag(ridge), score.sum(axis=0) - ridge * beta)

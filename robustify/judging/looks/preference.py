@@ -33,16 +33,16 @@ class Slope:
 
 
 def wrong_groups(options: ReadOptions, rows: PickRows, fit: Bools) -> tuple[Ints, int]:
-    """Return the rows with a wrong pick among several wrong options, on the items in `fit` (n,), and the number of
-    independent groups."""
+    """Return the rows with a wrong pick, on items in `fit` (n,) with at least two wrong options. Also return the
+    number of independent groups."""
     several = options.mask.sum(axis=1)[rows.item] > 2
     use = np.flatnonzero((rows.pick >= 0) & (rows.credit == 0) & several & fit[rows.item])
     return use, len(np.unique(options.group[rows.item[use]]))
 
 
 def wrong_slope(options: ReadOptions, rows: PickRows, fit: Bools) -> Slope | None:
-    """Fit b to the wrong picks, among the wrong options. Knowledge only takes items out of these picks, so that they show
-    how a model picks if it does not know. Return None below `FEWEST_WRONG` groups."""
+    """Fit b to the wrong picks, among the wrong options. Knowledge only takes items out of these picks, so that they
+    show how a model picks if it does not know. Return None below `FEWEST_WRONG` groups."""
     use, groups = wrong_groups(options, rows, fit)
     if groups < FEWEST_WRONG:
         return None
@@ -67,8 +67,8 @@ def blind_slopes(options: ReadOptions, rows: PickRows) -> tuple[Slope, ...]:
 def _slopes(
     options: ReadOptions, rows: PickRows, use: Ints, mask: Bools, features: Floats
 ) -> tuple[Slope, ...]:
-    """Fit the picks of the rows `use` (m,) among the options `mask` (m, K), and return the slope of each of `features`
-    (m, K, f). Positions are a nuisance if there are enough picks."""
+    """Fit the picks of the rows `use` (m,) among the options in `mask` (m, K). Return one slope per feature (m, K,
+    f). Positions are a nuisance if there are enough picks."""
     width, count = mask.shape[1], features.shape[2]
     if len(use) >= PICKS_PER_POSITION * width:
         place = rows.position[use][:, :, None] == np.arange(1, width)

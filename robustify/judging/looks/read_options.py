@@ -1,4 +1,4 @@
-"""Options as a question-free reader sees them, and the rows in which a model picked one of them."""
+"""Options as a question-free reader sees them, and the rows in which a model picked an option."""
 
 from dataclasses import dataclass, replace
 
@@ -116,7 +116,7 @@ class ReadOptions:
         return KeyProbability(np.minimum(key, CAP), by_b, np.where(uncapped, key * (1 - key), 0.0))
 
     def extreme(self, *, most: bool, wrong: bool) -> Ints:
-        """Return each item's most (least) key-like option, only among the wrong options if `wrong` (n,)."""
+        """Return each item's most (least) key-like option. If `wrong` (n,), consider only wrong options."""
         among = self.mask & ~self.is_key if wrong else self.mask
         z = self.z if most else -self.z
         return np.asarray(np.where(among, z, -np.inf).argmax(axis=1))

@@ -25,8 +25,8 @@ MOST_REDRAWN = 5_000
 
 
 def looks_of(responses: ResponseData, ranker: Ranker, rules: Rules) -> dict[str, Estimate]:
-    """Estimate the looks of each model that was asked the full question, on the items with a known key. `influence` is by
-    item of the run (n,), 0 for the others."""
+    """Estimate the looks of each model that was asked the full question, on the items with a known key. `influence`
+    has a value for each item of the run (n,), 0 for items without a known key."""
     blocks = {name: first_block(responses.answers, responses.full, name) for name in responses.models}
     blocks = {name: block for name, block in blocks.items() if len(block)}
     reader = ranker.by_options() if blocks else None
@@ -50,7 +50,7 @@ def looks_of(responses: ResponseData, ranker: Ranker, rules: Rules) -> dict[str,
 
 
 def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float, float]:
-    """Fit the reader to keys that a hash of their texts draws again. Return whether it beats chance, its accuracy, and
+    """Fit the reader to keys redrawn by a hash of their texts. Return whether it beats chance, its accuracy, and
     chance. Copies of an item get the same key, so that a reader that saw one of them is recognized."""
     if responses.items is None:
         raise ValueError("looks need the texts of options, which this run lacks")
@@ -77,7 +77,7 @@ def placebo(responses: ResponseData, probe: ProbeSettings) -> tuple[bool, float,
 
 
 def _without_question(responses: ResponseData, name: str, hidden: Hidden) -> Block:
-    """Return a model's rows without the question, in the mode of the full question if there are such rows. The block is
+    """Return a model's rows without the question. Prefer the mode (letter or text) of the full question. The block is
     empty if the model was not asked, or saw more than the options."""
     modes: tuple[Mode, ...] = (responses.mode, "text" if responses.mode == "letter" else "letter")
     blocks = [first_block(responses.answers, VIEW_OF[mode], name) for mode in modes]
@@ -87,14 +87,14 @@ def _without_question(responses: ResponseData, name: str, hidden: Hidden) -> Blo
 
 
 def _unread(n_items: int, block: Block, reason: Reason) -> Estimate:
-    """Return the looks of a model if there is no reader."""
+    """Return the looks of a model for a run without a reader."""
     part = no_looks(reason, int(np.count_nonzero(block.correct == 0)), int(np.count_nonzero(block.pick < 0)))
     return Estimate(part, np.zeros(n_items))
 
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Items of a run with a known key, as its reader sees them."""
+    """Items of a run with a known key, as the reader sees them."""
 
     responses: ResponseData
     reader: OptionScores
@@ -124,7 +124,7 @@ class _Run:
         return PickRows(item, pick, block.correct, position)
 
     def spread(self, estimate: Estimate) -> Estimate:
-        """Return an estimate with the influence of each item of the run."""
+        """Return an estimate with the influence of all items of the run."""
         influence = np.zeros(len(self.responses.index))
         influence[self.reader.is_keyed] = estimate.influence
         return replace(estimate, influence=influence)

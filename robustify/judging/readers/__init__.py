@@ -75,7 +75,7 @@ class ReaderFits:
         return self._reader.fit(self.x, self.options)
 
     def model(self, train: Bools) -> FittedModel:
-        """Return the model that is fitted to the items in a mask (n,), or to a sample of `most` of them."""
+        """Return the model fitted to the masked items (n,), or to a sample of `most` of them."""
         mark = self._reader, train.tobytes(), self.options.key.tobytes()
         if mark in self._linear:
             return self._linear[mark]
@@ -87,7 +87,7 @@ class ReaderFits:
         return model
 
     def predict(self, train: Bools, test: Bools) -> Floats:
-        """Return the logits of the options of test items (t, K, ...), by a model of the training items. Both are masks."""
+        """Return the logits of the options of test items (t, K, ...), from a model of training items. Both are masks."""
         model, mask = self.model(train), self.options.mask[test]
         if self.x.ndim == 3:
             return model.logits(self.x[test])
@@ -96,8 +96,8 @@ class ReaderFits:
         return by_item(np.concatenate([model.logits(self.x[part]) for part in parts]), mask)
 
     def cross_fit(self, fold: Ints) -> Floats:
-        """Predict each item by a fit to all folds but its own. Return logits up to a constant per item (n, K), given `fold`
-        (n,). They are NaN if the other folds have fewer than 30 items."""
+        """Predict each item by a fit to all folds except the item's own. Return logits up to a constant per item (n,
+        K), given `fold` (n,). They are NaN if the other folds have fewer than 30 items."""
         out = np.full(self.options.mask.shape, np.nan)
         for number in np.unique(fold).tolist():
             test = fold == number
@@ -195,5 +195,5 @@ READERS: Mapping[str, Reader] = {
 
 
 def independent_readers() -> list[str]:
-    """Return the names of the readers that take part in neither the filter nor composing."""
+    """Return the names of the readers used in neither the filter nor composing."""
     return [name for name, reader in READERS.items() if not reader.takes_part]

@@ -1,4 +1,4 @@
-"""Comparison of readers with chance: gains over chance, and hits of refits with permuted keys.
+"""Comparison of readers with chance: their gains over chance, and the hits of readers refitted to permuted keys.
 
 Cross-fitted hits have no simple null distribution, so it is estimated by refits (Ojala and Garriga 2010). A ridge
 regression is linear in the keys, so that refits for many permutations are solved at once.
@@ -30,7 +30,7 @@ _AT_ONCE = 1 << 23
 
 
 def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) -> dict[str, Gain]:
-    """Return how much more accurate each auditor is than chance, 1 / `k`. `credits` (n,) are NaN if unanswered.
+    """Return the gain of each auditor over the accuracy by chance, 1 / `k`. `credits` (n,) are NaN if unanswered.
 
     Items of one of `groups` (n,) count together. p-values are one-sided and corrected by Holm over the auditors. `power` is
     that to see 3 points at their joint level.
@@ -64,7 +64,7 @@ def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class RidgeFits:
-    """Cross-fit of ridge regressions to the keys of n items. Nothing in it depends on the keys.
+    """Cross-fit of ridge regressions to the keys of n items. No part of it depends on the keys.
 
     `x` (r, f) are the features of the options that could be the key, concatenated over items and centered within each item.
     `size` (n,) is their number, at least 2, and `fold` (n,) is nondecreasing. Ties are broken at random.

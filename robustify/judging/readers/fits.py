@@ -1,4 +1,4 @@
-"""Classifiers that learn to distinguish keys from other options, and their cross-fitting.
+"""Classifiers that learn to distinguish keys from other options, and cross-fitting of these classifiers.
 
 A cross-fit predicts every item with a fit that saw no item of its fold. The fits of this module are a conditional logit
 and the classifiers of scikit-learn. They see an option's features alone, neither its question nor its position.
@@ -33,7 +33,7 @@ class OptionTable:
 
     @classmethod
     def from_items(cls, items: Sequence[Item]) -> "OptionTable":
-        """Return the table of items, whose keys are all known."""
+        """Return the table of items whose keys are all known."""
         return cls(*np.array([(item.k, item.key) for item in items], dtype=np.int64).reshape(-1, 2).T)
 
     @cached_property
@@ -135,8 +135,8 @@ def item_sample(items: Bools, most: int | None = MOST_FITTED) -> Ints:
 
 
 def nested_cross_fit(predict: Predict, fold: Ints) -> Floats:
-    """Predict all items once per fold, by fits that never saw that fold (folds, n, K, ...). Folds f are in ascending order.
-    Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
+    """Predict all items once per fold, with fits that never saw the fold (folds, n, K, ...). Folds f are in ascending
+    order. Items of f are predicted by a fit on all other folds, and items of a fold g by a fit on all folds but f and g."""
     numbers = np.unique(fold)
     out: Floats = np.empty((1, 0, 0))
     for f, g in combinations_with_replacement(range(len(numbers)), 2):

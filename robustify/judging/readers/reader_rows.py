@@ -47,8 +47,8 @@ def folds(items: Sequence[Item], settings: ProbeSettings) -> Ints:
 
 
 def probe(items: Sequence[Item], settings: ProbeSettings) -> list[Answer]:
-    """Answer every item with the artifact probe, and return one row per item. The scores are log
-    probabilities of the choices."""
+    """Answer every item with the artifact probe. Return one row per item, with log probabilities of the choices as
+    scores."""
     return _rows("probe", items, (VIEW, NAME, TEMPLATE), settings)
 
 
@@ -76,8 +76,8 @@ def _rows(
 
 
 def encoded(items: Sequence[Item]) -> list[Item]:
-    """Return the items for the sentence encoder, or a sample if there are too many items or options. The limits are
-    `MOST_ENCODED` and `MOST_OPTIONS`, and the seed is fixed."""
+    """Return the items for the sentence encoder, or a sample of them if there are too many items or options. The
+    limits are `MOST_ENCODED` and `MOST_OPTIONS`, and the seed is fixed."""
     order = np.random.default_rng(0).permutation(len(items))[:MOST_ENCODED]
     within = np.cumsum([items[index].k for index in order.tolist()]) <= MOST_OPTIONS
     return [items[index] for index in np.sort(order[within]).tolist()]
@@ -92,9 +92,9 @@ NO_QUESTION = "no_question"
 
 
 def likeness_rows(items: Sequence[Item], model: str, kind: str, likeness: Floats) -> Iterator[Answer]:
-    """Yield one row per item, with the similarity of the inferred question to the real one. The `likeness` (n,) is its
-    credit, so that judging needs no text. NaN means that no question was written. An item is not flawed because a reader,
-    who may know the answer, can infer its question (Balepur et al. 2024)."""
+    """Yield one row per item, with the similarity of the inferred question to the real question. The `likeness` (n,)
+    is its credit, so that judging needs no text. NaN means that no question was written. An item is not flawed
+    because a reader, who may know the answer, can infer its question (Balepur et al. 2024)."""
     for item, credit in zip(items, np.clip(likeness, 0.0, 1.0).tolist(), strict=True):
         asking = Asked(item.id, INFERRED, model, orders.own(item.k), INFERRED_TEMPLATES[kind], item.key)
         yield unanswered(asking, NO_QUESTION) if np.isnan(credit) else Answer(*asking, item.key, credit, ())

@@ -1,1 +1,1 @@
-"""Choices-only screen: votes, ranking, consensus, and the flags expected by chance."""
+"""Choices-only screen: votes, ranking, consensus, and the number of flags expected by chance."""

@@ -1,4 +1,4 @@
-"""Probability that a scorer's favorite is the key, and ranking of items by it (docs/filter.md).
+"""Probability that a scorer's favorite option is the key, and ranking of items by this probability (docs/filter.md).
 
 Length may point to the key where voters agree, and not elsewhere. A logistic regression on properties of the favorite
 that do not use the item's key therefore predicts hits, fitted on the hits of other folds. Picks without scores say
@@ -51,8 +51,8 @@ class CrossFit:
         shown: Floats,
         certainty: Certainty,
     ) -> None:
-        """Fill in the logits and probabilities of the items `rows` (m,). `parts` are contributions (m, K),
-        `missing` (m,) what missing answers could add, and `shown` (m, K, f) what is to boost."""
+        """Fill in the logits and probabilities of the items `rows` (m,). `parts` are contributions (m, K), `missing`
+        (m,) what missing answers could add, and `shown` (m, K, f) what is to boost."""
         mask = self.mask[rows]
         self.logits[rows] = sum(parts.values(), np.zeros(mask.shape))
         if (added := sum(missing.values(), np.zeros(len(rows)))).any():
@@ -78,13 +78,13 @@ class CrossFit:
 
 
 def own_certainty(parts: Mapping[str, Floats], mask: Bools, option: Ints, _: Floats) -> Floats:
-    """Return the scorer's own probability of one option of each item. This `Certainty` is for items too few for a fit."""
+    """Return the scorer's own probability of one option per item. This `Certainty` is for too few items for a fit."""
     return np.asarray(np.exp(_log_p(parts, mask)[np.arange(len(option)), option]))
 
 
 def fitted_certainty(parts: Mapping[str, Floats], mask: Bools, key: Ints, shown: Floats) -> Certainty:
-    """Fit a function that predicts whether a scorer's favorite is the key. `parts` are (n, K), and `shown`
-    (n, K, f) has the form and picks for boosting."""
+    """Fit a function that predicts whether a scorer's favorite option is the key. `parts` are (n, K), and `shown` (n,
+    K, f) has the form and picks for boosting."""
     favorite = _log_p(parts, mask).argmax(axis=1)
     properties = _properties(parts, mask, favorite)
     mean, deviation = properties.mean(axis=0), properties.std(axis=0)
@@ -171,8 +171,8 @@ def top_options(log_p: Floats) -> tuple[Ints, Floats]:
 
 
 def reachable_strengths(fits: Sequence[CrossFit], ranked: Bools, counted: Bools) -> Floats:
-    """Return how high each item would rank if all its missing answers preferred a given option (n, K). It is NaN if the
-    option would not be the top, and (1, 1) without missing answers."""
+    """Return the rank that each item would have if all its missing answers preferred a given option (n, K). It is NaN
+    if the option would not be the top, and (1, 1) without missing answers."""
     missing = np.mean([fit.missing for fit in fits], axis=0)
     incomplete = np.flatnonzero(ranked & (missing > 0))
     if not len(incomplete):
@@ -194,8 +194,8 @@ def mean_logits(fits: Sequence[CrossFit]) -> Floats:
 
 
 def mean_ranks(fits: Sequence[CrossFit], counted: Bools, ranked: Bools, probable: Sequence[Floats]) -> Floats:
-    """Rank items within their fold by the probability of a shortcut, and average over partitions (n,). The
-    items `ranked` are ranked among the `counted` ones, from 0 to 1, and others are NaN."""
+    """Rank items within their fold by the probability of a shortcut, and average over partitions (n,). The items
+    `ranked` are ranked among the `counted` ones, from 0 to 1, and others are NaN."""
     ranks = np.full((len(fits), len(ranked)), np.nan)
     for rank, fit, probability in zip(ranks, fits, probable, strict=True):
         for f in np.flatnonzero(np.bincount(fit.fold)).tolist():

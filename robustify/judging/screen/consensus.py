@@ -1,4 +1,4 @@
-"""Verdicts from votes, and the share of flags that is due to chance.
+"""Verdicts from votes, and the share of flags due to chance.
 
 The null hypothesis is exchangeable keys: if any other option had been the key, would the same answers have flagged the
 item? Voters share errors, so chance is not a product of 1/k. If voters could see positions, a key is as likely at a
@@ -164,8 +164,8 @@ def false_share(hits: Bools, decoys: Floats, ratio: Floats, groups: Ints | None 
 
 
 def _not_by_chance(share: Rate, by_chance: Rate) -> dict[str, Any]:
-    """Return the share of the items that are flagged and not by chance, with its interval in this set. If nothing is
-    flagged, no cutoff reached q, which does not bound the rate of shortcuts."""
+    """Return the share of items flagged but not by chance, with its interval in this set. If nothing is flagged, no
+    cutoff reached q, which does not bound the rate of shortcuts."""
     if not share.value or by_chance.value is None or by_chance.ci is None:
         return {"latent": None, "latent_ci": None}
     low, high = by_chance.ci
@@ -197,8 +197,8 @@ def _intervals(
 
 
 def _latent_contributions(excess: Floats, headroom: Floats, k: Ints) -> Floats:
-    """Return each item's contribution to the rate of shortcuts (n,). That rate is the item-weighted mean of
-    sum of `excess` / sum of `headroom` (the excess of a shortcut) by number of options, NaN if the latter is 0."""
+    """Return each item's contribution to the rate of shortcuts (n,). That rate is the item-weighted mean of sum of
+    `excess` / sum of `headroom` (the excess of a shortcut) by number of options, NaN if the latter is 0."""
     contributions = np.full(len(excess), np.nan)
     for options in np.unique(k).tolist():
         same_k = k == options
@@ -274,8 +274,8 @@ class ScreenResult:
 
     @cached_property
     def measurable(self) -> Bools:
-        """Items on which missing answers do not bias rates (n,). They cannot change the outcome, or the available answers
-        flag an option. Every flagged item is among them, and the selection does not depend on keys."""
+        """Items on which missing answers do not bias rates (n,). Missing answers cannot change the outcome, or the
+        available answers flag an option. Every flagged item is among them, and the selection does not depend on keys."""
         settled = ~self.open.any(axis=1) | self.would.any(axis=1)
         return np.asarray(self.options.any(axis=1) & settled)
 
@@ -289,7 +289,7 @@ class ScreenResult:
 
     @property
     def would_keep(self) -> Bools:
-        """Options with which the item would be kept if they were its key (n, K). The key of a kept item is one of them."""
+        """Options for which the item would be kept if they were the key (n, K), such as the key of each kept item."""
         return np.asarray(self.options & ~self.would & ~self.open)
 
     def verdicts(self) -> Verdicts:
@@ -308,9 +308,9 @@ class ScreenResult:
         return Verdicts(self.votes.items, tuple(parts), which.astype(np.int32))
 
     def chance(self, groups: Ints | None = None) -> Chance:
-        """Compare the number of flags with that expected under the null, on the `measurable` items. If voters
-        could see positions, a null that knows the positions of the keys decides, because voters that know
-        only positions would have been right as often."""
+        """Compare the number of flags with the number expected under the null, on the `measurable` items. If voters
+        could see positions, a null that knows the positions of the keys decides, because voters that know only
+        positions would have been right as often."""
         counted = self.measurable
         would, key, k = self.would[counted], self.votes.key[counted], self.votes.k[counted]
         flagged = _at_key(would, key) & (key >= 0)
@@ -350,8 +350,8 @@ def apply_rule(votes: Votes, rules: ScreenRules, by_ranking: FilterDecision | No
 def d4_votes(
     answers: Answers, votes: Votes, rules: ScreenRules, index: ItemIndex
 ) -> tuple[ScreenRules, Votes] | None:
-    """Return the rule of Deep Ignorance, appendix D.4, and its votes. It flags an item if all voters pick the key's
-    letter in the first order. None if a voter was not asked by letter."""
+    """Return the rule of Deep Ignorance, appendix D.4, and its votes. The rule flags an item if all voters pick the
+    key's letter in the first order. None if a voter was not asked by letter."""
     if not votes.voters:
         return None
     by_letter = rules.mode == "letter"

@@ -1,5 +1,4 @@
-"""Filter that limits the share of flags due to chance: the cutoff in the ranking of items, and the items above it
-(docs/filter.md).
+"""Filter that limits the share of flags due to chance. It sets a cutoff in the ranking of items (docs/filter.md).
 
 Every wrong option is a decoy. In an item without a shortcut, the option that a question-free scorer likes best is the
 key with a known probability c, so that hits by chance are estimated from misses. The cutoff is Selective SeqStep+
@@ -52,7 +51,7 @@ class Cutoff:
 
 
 def hits_per_miss(null: Floats) -> Floats:
-    """Return how many chance hits are expected per miss: rho = c / (1 - c). A hit has the probability c (n,)."""
+    """Return the number of chance hits expected per miss: rho = c / (1 - c). A hit has the probability c (n,)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.where(null < 1, null / (1 - null), np.inf))
 
@@ -145,8 +144,8 @@ class FilterDecision:
 
 
 def hit_probability(ranking: Ranking, ranked: Bools, hit: Bools, enter: Ints) -> Floats:
-    """Return the calibrated probability that the top is the key (n,), fitted on the other folds. NaN without a top. The
-    masks and indices are those of `_entered`."""
+    """Return the calibrated probability that the top option is the key (n,), fitted on the other folds. NaN without a
+    top. The masks and indices are those of `_entered`."""
     share = np.full(len(hit), np.nan)
     cells = Cells.of(ranking.probable[enter], hit[enter], ranking.null[enter])
     for f in np.flatnonzero(np.bincount(ranking.fold)).tolist():
@@ -157,8 +156,8 @@ def hit_probability(ranking: Ranking, ranked: Bools, hit: Bools, enter: Ints) ->
 
 
 def family_size(ranking: Ranking, ranked: Bools, hit: Bools, enter: Ints) -> float:
-    """Return how many items are hits or misses together: the design effect of the hits beyond their probability over the
-    families, or the size of families that nothing pairs, if it is larger. At least 1."""
+    """Return the number of items that are hits or misses together. It is the design effect of the hits beyond their
+    probability over the families, or the size of families that nothing pairs, if it is larger. At least 1."""
     residual = (hit - hit_probability(ranking, ranked, hit, enter))[enter]
     residual = residual[is_known := ~np.isnan(residual)]
     square = float(residual @ residual)
@@ -193,13 +192,13 @@ class Cells:
 
     @classmethod
     def of(cls, probable: Floats, hit: Bools, null: Floats) -> "Cells":
-        """Put items into cells by the probabilities that the scorer gives to their tops, and by `null`, each (n,)."""
+        """Put items into cells by the scorer's probabilities of their top options, and by `null`, each (n,)."""
         x, c = np.round(_logits(probable), _DECIMALS), np.minimum(null, 1 - _LEAST)
         return cls(coded(x + 1e3 * np.round(c, 6))[1], x, c, hit)
 
 
 def shortcut_share(cells: Cells, fitted: Bools, probability: Floats) -> Floats:
-    """Estimate the share s of shortcuts among items, given the scorer's probabilities `probability` (m,).
+    """Estimate the share s of shortcuts among items with the scorer's probabilities `probability` (m,).
 
     Of such items, s + (1 - s) c are hits. The scorer's probabilities are too even, so s is logistic in the logit of its
     probability (Platt 1999), which is steadier than an isotonic fit. The intercept and the slope, at least 0, are
@@ -240,7 +239,7 @@ def cutoffs(ranking: Ranking, key: Ints, shares: Sequence[float]) -> list[Cutoff
 
 
 def _entered(ranking: Ranking, key: Ints) -> tuple[Bools, Bools, Ints]:
-    """Return which items are ranked, which of them are hits, and the indices of those that count for the cutoff."""
+    """Return which items are ranked, which of these are hits, and the indices of the items that count for the cutoff."""
     # If positions alone always give the key, no answer can be distinguished from chance.
     ranked = (ranking.top >= 0) & (key >= 0) & (ranking.null < 1)
     return ranked, ranked & (ranking.top == key), np.flatnonzero(ranked).astype(np.int32)

@@ -1,5 +1,5 @@
-"""Index of the judged items, validation of their rows, and the positions of their keys. Contradictory or duplicate rows
-are refused, never repaired."""
+"""Index of the judged items, with validation of their rows, and the positions of keys. Contradictory or duplicate
+rows are refused, never repaired."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class ItemIndex:
 
 def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
     """Return the judged items in the given order, each with the key and number of choices from its rows. Raise
-    `DataError` if two rows of an item disagree on its key or number of choices, or a row is repeated."""
+    `DataError` if two rows of an item disagree on the key or number of choices, or a row is repeated."""
     items = tuple(items_order)
     if items == answers.items:
         index = np.arange(len(items), dtype=np.int32)
@@ -106,9 +106,9 @@ def _refuse_repeated_rows(answers: Answers) -> None:
 
 
 def key_spread(key: Ints, k: Ints, groups: Ints | None = None) -> KeySpread:
-    """Return the shares of keys by position, and test whether they are even. The chi-square test is summed over
-    numbers of options, and keys are drawn if counts are too small. Items without rows or a known key are left out. With
-    `groups` (n,), the statistic is divided by the mean design effect (Rao and Scott 1981)."""
+    """Return the shares of keys by position, and test whether the shares are even. The chi-square test is summed over
+    numbers of options, and keys are drawn if counts are too small. Items without rows or a known key are left out.
+    With `groups` (n,), the statistic is divided by the mean design effect (Rao and Scott 1981)."""
     from scipy.special import chdtrc
 
     is_known = (k > 0) & (key >= 0)

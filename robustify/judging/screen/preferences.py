@@ -1,4 +1,4 @@
-"""Preferences of the screen's voters among the options, which the ranking uses.
+"""Preferences of the screen's voters among options, which the ranking uses.
 
 A preference is a vote with a degree. What a missing answer could have added is known, too.
 """
@@ -60,7 +60,7 @@ def _deviation(centred_values: Floats, k: Ints) -> Floats:
 
 @dataclass(frozen=True, repr=False)
 class MeanPreference:
-    """Mean preferences of several voters, computed only for the items that are asked for."""
+    """Mean preferences of several voters, computed only for the requested items."""
 
     voters: Sequence[_Preferences]
     of: Callable[[_Preferences, Ints], Floats]
@@ -100,7 +100,7 @@ class VoterPreferences:
         self._read: dict[tuple[str, str, str, TextNorm], _Preferences] = {}
 
     def forget(self) -> None:
-        """Release the answers that were read."""
+        """Release the cached answers."""
         self._read.clear()
 
     def mean(self, rules: ScreenRules) -> MeanPreferences:

@@ -1,4 +1,4 @@
-"""Ranking of items by how sure a scorer is of one option without seeing the question (docs/filter.md).
+"""Ranking of items by a scorer's certainty about one option without the question (docs/filter.md).
 
 Level 1 has cross-fitted probes on the options' texts. Level 2 is a conditional logit on their logits and the voters'
 preferences, fitted for each fold on the others, with level-1 logits that also exclude that fold. The rank of an item thus
@@ -167,7 +167,7 @@ class Ranker:
         )
 
     def forget_answers(self) -> None:
-        """Release what was read of the answers. Another ranking reads it again."""
+        """Release the cached answers. The next ranking reads them again."""
         self._preferences.forget()
 
     def contributions(self, rules: ScreenRules) -> tuple[dict[str, Floats], dict[str, Floats]]:
@@ -204,7 +204,7 @@ class Ranker:
 
     @cached_property
     def _unpaired(self) -> float:
-        """Effective number of alphabets, as far as items are not in a group already."""
+        """Effective number of alphabets, for items that are not in a group already."""
         if self._items is None:
             return 1.0
         group = copies.independent_groups(self._items)
@@ -234,7 +234,7 @@ class Ranker:
 
     @property
     def _representatives(self) -> Ints:
-        """The item that represents each item's near-duplicates (n,). It has the least hash."""
+        """Item that represents each item's near-duplicates (n,). It is the item with the smallest hash."""
         if self._items is None:
             return np.arange(len(self._index), dtype=np.int32)
         duplicates = copies.near_duplicates(self._items)
@@ -374,8 +374,8 @@ class Ranker:
 
 
 def _top_and_key(logits: Floats, mask: Bools, contributes: Bools, key: Ints) -> tuple[Ints, Floats, Floats]:
-    """Return each item's best option, its log probability, and the key's probability, each (n,). They are -1, -inf and
-    NaN unless something `contributes` (n,) to an item."""
+    """Return each item's best option, its log probability, and the key's probability, each (n,). They are -1, -inf
+    and NaN unless something `contributes` (n,) to an item."""
     log_p = log_probabilities(logits, mask)
     log_p[~contributes] = np.nan
     return *certainty.top_options(log_p), np.exp(at_option(log_p, np.maximum(key, 0)))
@@ -392,7 +392,7 @@ def _part(name: str) -> str:
 
 
 def _missing(silence: Mapping[str, Silence], weights: Mapping[str, float], rows: Ints) -> dict[str, Floats]:
-    """Return how much missing answers could add to each part of the logits of the items `rows` (m,)."""
+    """Return the most that missing answers could add to each part of the logits of the items `rows` (m,)."""
     out: dict[str, Floats] = {}
     for name, share in silence.items():
         out[_part(name)] = out.get(_part(name), 0.0) + abs(weights[name]) * share(rows)

@@ -91,15 +91,15 @@ def require_voters(criterion: str, voters: int) -> None:
 
 
 def criterion_words(rule: ScreenRules) -> str:
-    """Describe the criterion, with its false share if it has one."""
+    """Describe the criterion, with its false share if the criterion has one."""
     return rule.criterion if rule.criterion != FDR else f"{FDR} at {rule.fdr:g}"
 
 
 def same_model(
     fingerprints: Mapping[str, Mapping[str, str]], voters: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Return the first two voters that are the same model, or None. All digests of their fingerprints agree,
-    or without digests the model and the server. Precision, device and batch size do not count."""
+    """Return the first two voters that are the same model, or None. All digests of their fingerprints agree, or
+    without digests the model and the server. Precision, device and batch size do not count."""
     identities = {v: model_identity(fingerprints[v]) for v in dict.fromkeys(voters) if v in fingerprints}
     pairs = combinations([v for v, identity in identities.items() if identity], 2)
     return next((pair for pair in pairs if identities[pair[0]] == identities[pair[1]]), None)

@@ -56,7 +56,7 @@ class Votes:
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """Average each voter's answers to an item into one pick (-1 if there are none). `plain` uses only the first (D.4)."""
+    """Average each voter's answers to an item into one pick (-1 without answers). `plain` uses only the first (D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named
@@ -73,13 +73,13 @@ def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain:
 
 
 def _single(shared: Bools) -> Ints:
-    """Return the choice that is marked for each voter and item (n, m). It is -1 if none is, and -2 if several are."""
+    """Return the marked choice of each voter and item (n, m). It is -1 if no choice is marked, and -2 if several are."""
     many = shared.sum(axis=-1)
     return np.where(many == 1, shared.argmax(axis=-1), np.where(many > 1, TIED, UNANSWERED)).astype(np.int16)
 
 
 def first_template(answers: Answers, view: str, voters: Sequence[str] = ()) -> str | None:
-    """Return the template in which a view was first asked of any model, or of `voters`. Return None if it never was."""
+    """Return the template in which a view was first asked of any model, or of `voters`, or None if it was not asked."""
     return next((t for v, m, t in answers.askings() if v == view and (not voters or m in voters)), None)
 
 

@@ -41,9 +41,9 @@ class Rate:
 
 
 def rate(credit: Floats, groups: Ints | None = None, effect: float = 1.0) -> Rate:
-    """Return the mean of credits, with a Wilson interval for their effective sample size, divided by a further design
-    `effect`. Credits (n,) are in [0, 1], and NaN does not count. Without an `effective_size`, there is no interval. For
-    credits that are shared (1/t), `shared_rate` is narrower."""
+    """Return the mean of credits, with a Wilson interval for the effective sample size divided by the design effect
+    `effect`. Credits (n,) are in [0, 1], and NaN does not count. Without an `effective_size`, there is no interval.
+    For credits that are shared (1/t), `shared_rate` is narrower."""
     is_answered = ~np.isnan(credit)
     credits = credit[is_answered]
     if not len(credits):
@@ -84,8 +84,8 @@ def shared_rate(credit: Floats, tie: Ints, k: Ints, groups: Ints | None = None) 
 
 
 def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
-    """Return how many independent items would give the mean of the credits the same precision. None below 30 groups.
-    Credits that vary less than those of 0 and 1 with their mean count as more items, up to n."""
+    """Return the number of independent items that would estimate the mean credit with the same precision. None below
+    30 groups. Credits that vary less than those of 0 and 1 with their mean count as more items, up to n."""
     n, effect = len(credit), design_effect(credit, groups, level)
     if effect is None or groups is None or clusters(n, groups) == n:
         return None if effect is None else float(n)
@@ -215,7 +215,7 @@ def clusters(n: int, groups: Ints | None = None) -> int:
 
 
 def unit_index(n: int, groups: Ints | None = None) -> Ints:
-    """Return the index of each item's unit, from 0: its group, or itself if the items have no `groups` (n,)."""
+    """Return the index of each item's unit, from 0: the item's group, or the item itself without `groups` (n,)."""
     return np.arange(n) if groups is None else np.asarray(np.unique(groups, return_inverse=True)[1])
 
 
@@ -340,7 +340,7 @@ def fleiss_kappa(votes_correct: Bools) -> float:
 
 
 class Vote(NamedTuple):
-    """Majority verdict of several votes. `agreement` is its share of the requested votes."""
+    """Majority verdict of several votes. `agreement` is the verdict's share of the requested votes."""
 
     verdict: str | None
     agreement: float

@@ -27,7 +27,7 @@ _Z = NORMAL.inv_cdf(0.975)
 def significantly_positive(
     p: float | None, interval: tuple[float, float] | None, level: float = LEVEL
 ) -> bool:
-    """Return whether p is at most `level` and the interval is above zero. False if either is missing."""
+    """Return whether p is at most `level` and the interval is above zero. Return False if either is missing."""
     return p is not None and p <= level and interval is not None and interval[0] > 0
 
 
@@ -102,7 +102,7 @@ class Difference:
 
     @property
     def mde(self) -> float | None:
-        """Difference detectable with 80 % power if the result is not significant, otherwise None."""
+        """Difference detectable with 80 % power if the result is not significant, and otherwise None."""
         return detectable(self.error) if self.significant is False and self.error is not None else None
 
     def json(self) -> dict[str, object]:

@@ -10,8 +10,7 @@ LooksSourceName = Literal["wrong", "blind", "panel"]
 
 
 class LooksSource(Quantity):
-    """Share of its right answers that a model owes to looks, by one source, with the number of picks that the source
-    used."""
+    """Share of items that a model got right by looks, by one source, with the number of picks that the source used."""
 
     picks: int
 
@@ -32,13 +31,13 @@ class Looks(Quantity):
 
 
 class Quoted(Quantity):
-    """Number to quote of a model: its score, less looks where these are claimed, or its cloze score."""
+    """A model's number to quote: its score (minus points of looks if they are claimed), or its cloze score."""
 
     kind: Literal["score less looks", "score", "cloze"]
 
 
 def number_to_quote(full: Quantity | None, looks: Looks | None) -> Quoted | None:
-    """Return the number to quote, given the score on the full question. Return None if the model was not asked it."""
+    """Return the number to quote, given the score on the full question, or None if the model was not asked this view."""
     if looks is not None and looks.state == "claimed" and looks.less is not None:
         return Quoted.from_rate(looks.less, kind="score less looks")
     return None if full is None or full.value is None else Quoted.from_rate(full, kind="score")
@@ -89,7 +88,7 @@ class PairView(Part):
 
 
 class Pair(Part):
-    """Comparison of two models under both views. `looks` is how much more the first owes to looks. Selection biases
+    """Comparison of two models under both views. `looks` is their difference in points by looks. Selection biases
     `kept` if one voted."""
 
     models: tuple[str, str]
@@ -134,14 +133,14 @@ class Stability(Orders):
 
 
 class Moved(Part):
-    """Number of items whose cloze pick or score differs between two orders, of `n` answered in both."""
+    """Number of items whose cloze pick or score differs between two orders, out of `n` items answered in both orders."""
 
     n_changed: int
     n: int
 
 
 class Permutation(Part):
-    """Effect of the order of choices by model, null for a model asked in only one order. Cloze must be inert."""
+    """Effect of the order of choices by model, null for a model asked in only one order. Cloze scores must be inert."""
 
     by_model: dict[str, Stability | None]
     cloze_invariance: Literal["inert"] | Moved | None

@@ -17,7 +17,7 @@ ReasonValue = Union[bool, int, float, str, "Reason", tuple["Reason", ...], tuple
 
 
 class Part(BaseModel):
-    """Part of the summary, null if it was not measured."""
+    """Part of the summary, which is null if it was not measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

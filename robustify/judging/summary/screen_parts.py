@@ -120,7 +120,7 @@ class Independence(Part):
 
 
 class VoterAgreement(Part):
-    """How often all voters pick the same option, compared with what position preferences alone explain."""
+    """How often all voters pick the same option, compared with the agreement that position preferences alone explain."""
 
     n: int | None
     observed: Share | None
@@ -243,8 +243,8 @@ class Inference(Part):
 
 
 class WholeCue(Part):
-    """How often keys have the cue of a `lint` rule. Options differ in it in `n` of all `of` items, and `keys` of these
-    have it."""
+    """How often keys have the cue of a `lint` rule. Options differ in it in `n` of all `of` items, and `keys` of
+    these have it."""
 
     rule: str
     keys: int
