@@ -220,8 +220,8 @@ def _export_command(exporter: "Exporter[..., Any]") -> click.Command:
                 else "was kept, as models saw it. To take it off, use --trim"
             )
             say(f"{counted(n, 'item')} of this run: white space at the ends of options {done}.")
-        if options.get("licence") == "":
-            say("The card states no license. To set one, use --licence ID.")
+        if options.get("license") == "":
+            say("The card states no license. To set one, use --license ID.")
         return print_lines(*lines)
 
     def or_blind(run: str, out: Path, blind: bool, source_options: dict[str, Any], **options: Any) -> int:

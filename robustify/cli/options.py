@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from robustify.cli.terminal import say
+
 if TYPE_CHECKING:
     from robustify.reading.loaders import FieldMap
     from robustify.runs.run import Run
@@ -152,6 +154,17 @@ def _keep(context: click.Context, parameter: click.Parameter, value: bool) -> No
     context.meta[f"robustify.{parameter.name}"] = value
 
 
+RENAMED = {"licence": "license", "--licence": "--license", "--licence-sha256": "--license-sha256"}
+"""Former names of commands and options, which this version still takes."""
+
+
+def _present_name(name: str) -> str:
+    """Return the present name of a command or option, and advise it if a former one was given."""
+    if (present := RENAMED.get(name, name)) != name:
+        say(f"{name} is now {present}. The next version will not take the former name.")
+    return present
+
+
 _kept: dict[str, Any] = {"is_flag": True, "expose_value": False, "callback": _keep}
 
 
@@ -166,6 +179,11 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments. If they have a second name after `-m`, the error says how to name several models."""
+        parts = ((arg, *arg.partition("=")) for arg in args)
+        args = [
+            f"{_present_name(name)}{sign}{value}" if arg[:2] == "--" else arg
+            for arg, name, sign, value in parts
+        ]
         try:
             return super().parse_args(ctx, list(args))
         except click.UsageError as error:
@@ -180,6 +198,10 @@ class Group(click.Group):
 
     command_class = Command
     group_class = type
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command by its present or former name."""
+        return super().get_command(ctx, _present_name(cmd_name))
 
 
 def command(name: str | None = None) -> Callable[[Callable[..., object]], Command]:

@@ -154,11 +154,11 @@ def list_releases(file: Path | None, begins: bool) -> int:
 
 
 @restricted.group()
-def licence() -> None:
+def license() -> None:
     """Show and accept the terms of a set."""
 
 
-@licence.command()
+@license.command()
 @ADAPTER
 def show(name: str) -> int:
     """Print the terms of a set, and the command that accepts them."""
@@ -167,21 +167,21 @@ def show(name: str) -> int:
     loaded = find_adapter(name)
     digest = loaded.manifest.licence.sha256
     say(_manifest(loaded))
-    say(f"To accept, run: robustify restricted licence accept {name} --name NAME --licence-sha256 {digest}")
+    say(f"To accept, run: robustify restricted license accept {name} --name NAME --license-sha256 {digest}")
     return print_result({"terms": loaded.licence, "sha256": digest}, loaded.licence.rstrip("\n").split("\n"))
 
 
-@licence.command("accept")
+@license.command("accept")
 @ADAPTER
 @option(
     "--name TEXT", "Record this person as having read and accepted the terms.", to="person", required=True
 )
-@option("--licence-sha256 HEX", "Give the digest of the terms, as printed by `licence show`.", required=True)
-def accept_terms(name: str, person: str, licence_sha256: str) -> int:
+@option("--license-sha256 HEX", "Give the digest of the terms, as printed by `license show`.", required=True)
+def accept_terms(name: str, person: str, license_sha256: str) -> int:
     """Accept the terms of a set that you have a copy of.
 
     The name, the digests and counts of the data, and keyed fingerprints of the items are recorded in a file of mode 0600.
-    From then on, every command recognizes a copy of the items as restricted. To see the terms, run `licence show`.
+    From then on, every command recognizes a copy of the items as restricted. To see the terms, run `license show`.
     """
     from robustify.base.errors import AuthorisationError
     from robustify.restricted import access, terms
@@ -189,10 +189,10 @@ def accept_terms(name: str, person: str, licence_sha256: str) -> int:
 
     loaded = find_adapter(name)
     _ = loaded.licence  # raises if the terms were edited, so that their right digest is not called wrong
-    if licence_sha256.lower() != loaded.manifest.licence.sha256:
+    if license_sha256.lower() != loaded.manifest.licence.sha256:
         raise AuthorisationError(
-            f"{loaded.manifest.id}: --licence-sha256 is not the digest of its terms. To read the terms, run "
-            f"`robustify restricted licence show {loaded.manifest.id}`.",
+            f"{loaded.manifest.id}: --license-sha256 is not the digest of its terms. To read the terms, run "
+            f"`robustify restricted license show {loaded.manifest.id}`.",
             code="other-terms-digest",
         )
     acceptance = access.accept(loaded, person)

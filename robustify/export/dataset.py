@@ -35,10 +35,10 @@ SAYS = {
     "dataset",
     writing.KEPT,
     writing.TRIM,
-    ("--licence ID", "State this license of the items, e.g. cc-by-4.0.", {"default": ""}),
+    ("--license ID", "State this license of the items, e.g. cc-by-4.0.", {"default": ""}),
 )
 def export_dataset(
-    run: Run, folder: Path, kept: bool = False, licence: str = "", trim: bool = False
+    run: Run, folder: Path, kept: bool = False, license: str = "", trim: bool = False
 ) -> list[Path]:
     """Write a dataset folder with a card and one Parquet file per split.
 
@@ -47,7 +47,7 @@ def export_dataset(
 
     \b
     Example:
-        robustify export dataset results/demo -o dataset --licence mit
+        robustify export dataset results/demo -o dataset --license mit
     """
     with writing.exporting(run, folder, kept) as (staging, heading):
         splits = []
@@ -70,7 +70,7 @@ def export_dataset(
         text = writing.ENVIRONMENT.get_template("card.md.j2").render(
             **{
                 name: words and writing.one_line(words)
-                for name, words in {**named, "licence": licence}.items()
+                for name, words in {**named, "license": license}.items()
             },
             splits=splits,
             audit=[sentence(g.reason) for g in run.summary.guardrails if g.name == AUDIT],

@@ -182,7 +182,7 @@ LOADER = Function("robustify.restricted.loader.local_items")
 _GRADER = Function("robustify.freeform.free_grading.process_results")
 HEAD = (
     "No text is here. The items come from your own copy of the set, found with your own key at run time:",
-    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted licence show",
+    "  ROBUSTIFY_KEY_FILE, the data folder that the adapter names, ROBUSTIFY_ADAPTERS; robustify restricted license show",
     "Do not use --log_samples, --write_out, --use_cache or --cache_requests: they write texts, or plain digests of",
     "them, to disk.",
 )

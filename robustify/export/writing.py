@@ -28,7 +28,7 @@ _WRITING, _LONGEST = ".writing-", 2000
 
 
 Option = tuple[str, str, dict[str, Any]]
-"""Option of an exporter: its usage, such as `--licence ID`, what it does, and further settings, such as a default."""
+"""Option of an exporter: its usage, such as `--license ID`, what it does, and further settings, such as a default."""
 KEPT: Option = ("--kept", "Export the kept items although the run failed, and state this in the files.", {})
 BLIND: Option = (
     "--blind", "Write only tasks that ask the items of RUN, or of DATA, without their question.", {}

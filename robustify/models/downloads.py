@@ -48,7 +48,7 @@ def pull_model(name: str, cache: Path, say: Say) -> Path:
     safe. `say` receives the license and progress. Raise `UsageError` if no embedded model has this name, and `ModelError`
     if the registry is unreachable or its file is not the expected file."""
     model = embedded_model(name)
-    licence = f"{model.name}: {model.title}. Licence: {model.licence}. {model.terms}"
+    licence = f"{model.name}: {model.title}. License: {model.licence}. {model.terms}"
     say(Notice(licence, code="model-licence"))
     if not (models_folder(cache) / model.name / RECORD).is_file():
         disk = 4 * model.parameters // 1_000_000

@@ -208,7 +208,7 @@ def check_requirements(name: str, out: Path | None) -> dict[str, Any]:
     manifest = adapter.manifest
     if manifest.restricted:
         facts = [
-            _fact("licence", lambda: _accepted_by(require(adapter))),
+            _fact("license", lambda: _accepted_by(require(adapter))),
             _fact("data", lambda: _pinned(adapter)),
             _fact("key", lambda: f"key {evaluator_key().id}"),
         ]
@@ -223,7 +223,7 @@ def check_requirements(name: str, out: Path | None) -> dict[str, Any]:
         terms = f"{manifest.licence.name}, {len(adapter.licence):,} characters, matches the pin"
         plain = [] if signs else [(True, f"{len(bench.items):,} items without a sign, or attested")]
         rows = [*((False, f"looks sensitive (sign {row.code}): {row.says}") for row in signs), *plain]
-        facts = [_fact_row("licence", True, terms), *(_fact_row("content", *row) for row in rows)]
+        facts = [_fact_row("license", True, terms), *(_fact_row("content", *row) for row in rows)]
     about = {"adapter": manifest.id, "sensitivity": manifest.sensitivity}
     return {**about, "facts": facts, "content_sha256": content}
 

@@ -114,7 +114,7 @@ def _record() -> _Accepted:
     except (UsageError, ValidationError):
         raise AuthorisationError(
             f"{file} is not an intact record of accepted terms. Move it away, and accept the terms again with `robustify "
-            "restricted licence show ID`.",
+            "restricted license show ID`.",
             code="invalid-terms-record",
         ) from None
 
@@ -136,7 +136,7 @@ def require(adapter: Adapter) -> Acceptance:
     elif acceptances:
         reason = Notice("have changed since they were accepted", code="terms-changed")
     raise AuthorisationError(
-        f"{name} is a restricted set, and its terms {reason}. To read and accept them, run `robustify restricted licence "
+        f"{name} is a restricted set, and its terms {reason}. To read and accept them, run `robustify restricted license "
         f"show {name}`.",
         code=reason.code,
     )

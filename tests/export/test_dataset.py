@@ -72,7 +72,7 @@ def test_the_card_says_its_numbers_and_no_text_of_an_item(folder: Path, run: Run
     assert summary["signature"] in card
     for item in run.items or ():
         assert not any(text in card for text in (item.stem, *(c for c in item.choices if len(c) > 4)))
-    export_dataset(run, tmp_path / "out", licence="cc-by-4.0")
+    export_dataset(run, tmp_path / "out", license="cc-by-4.0")
     card = (tmp_path / "out" / "README.md").read_text("utf-8")
     assert yaml.safe_load(card.split("---\n")[1])["license"] == "cc-by-4.0"
     assert "No licence is set" not in card

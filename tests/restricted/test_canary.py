@@ -105,7 +105,7 @@ def test_a_fault_in_the_data_names_a_line_and_no_text(world: World, spoil: Calla
     world.items.write_bytes(content)
     restricted_set.accept(world.base)
     terms = hashlib.sha256(restricted_set.LICENCE.encode()).hexdigest()
-    accept = ("licence", "accept", restricted_set.ADAPTER, "--name", "a test", "--licence-sha256", terms)
+    accept = ("license", "accept", restricted_set.ADAPTER, "--name", "a test", "--license-sha256", terms)
     assert world.call("restricted", *accept) in (0, 2, 3)
     ended = world.call("run", "mock.yaml", "-o", "RUN")
     assert ended in (0, 2, 3, 7)

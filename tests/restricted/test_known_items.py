@@ -35,9 +35,9 @@ OTHERS = items(60, seed=7)
 
 
 def accept() -> Result:
-    digest = invoked("restricted", "licence", "show", ADAPTER, "--json").stdout
-    given = ("--name", "A Name", "--licence-sha256", json.loads(digest)["sha256"])
-    return invoked("restricted", "licence", "accept", ADAPTER, *given)
+    digest = invoked("restricted", "license", "show", ADAPTER, "--json").stdout
+    given = ("--name", "A Name", "--license-sha256", json.loads(digest)["sha256"])
+    return invoked("restricted", "license", "accept", ADAPTER, *given)
 
 
 def neutral(mock: Path, text: str, end: str = "jsonl") -> Path:

@@ -203,7 +203,7 @@ def answered_by(field: str) -> Attack:
 def unlisted(world: World) -> None:
     """The set was registered, its terms are accepted, and $ROBUSTIFY_ADAPTERS is not set."""
     digest = json.loads(world.manifest.read_text())["licence"]["sha256"]
-    accept = ("restricted", "licence", "accept", ADAPTER, "--name", "a test", "--licence-sha256", digest)
+    accept = ("restricted", "license", "accept", ADAPTER, "--name", "a test", "--license-sha256", digest)
     assert world.call(*accept) == 0
     world.patch.delenv("ROBUSTIFY_ADAPTERS")
     copy(world)

@@ -116,14 +116,14 @@ def test_check_tells_every_fact_and_ends_with_4_where_one_is_missing(
     done = invoked("restricted", "adapter", "check", ADAPTER, "-o", mock / "out" / "run", "--json")
     facts = json.loads(done.stdout)["facts"]
     assert {f["fact"]: f["holds"] for f in facts} == dict.fromkeys(
-        ["licence", "data", "key", "folder", "records"], True
+        ["license", "data", "key", "folder", "records"], True
     )
     assert done.return_value == 0
     monkeypatch.delenv("ROBUSTIFY_KEY_FILE")
     monkeypatch.delenv("ROBUSTIFY_DATA")
     done = invoked("restricted", "adapter", "check", ADAPTER, "--json")
     facts = json.loads(done.stdout)["facts"]
-    assert {f["fact"]: f["holds"] for f in facts} == {"licence": True, "data": False, "key": False}
+    assert {f["fact"]: f["holds"] for f in facts} == {"license": True, "data": False, "key": False}
     assert done.return_value == 4
     assert not any(c in done.output for c in canaries(items(N)))
 
@@ -138,13 +138,17 @@ def test_terms_are_accepted_by_their_digest(mock: Path) -> None:
         (LICENCE, "0" * 64, "other-terms-digest"), (edited, right, "terms-not-as-pinned"), (LICENCE, digest, ""),
     ):  # fmt: skip
         terms.write_text(text, encoding="utf-8")
-        done = invoked(
-            "restricted", "licence", "accept", ADAPTER, "--name", "A Name", "--licence-sha256", given
-        )
+        own = ("restricted", "license", "accept", ADAPTER, "--name", "A Name")
+        done = invoked(*own, "--license-sha256", given)
+        former = invoked(*own, f"--licence-sha256={given}")
+        assert getattr(former.exception, "code", "") == code
         assert getattr(done.exception, "code", "") == code
         assert right in str(done.exception) or text == LICENCE
     assert done.return_value == 0
     assert [row.name for row in accepted()] == ["A Name"]
-    shown = invoked("restricted", "licence", "show", ADAPTER)
+    shown = invoked("restricted", "license", "show", ADAPTER)
+    former = invoked("restricted", "licence", "show", ADAPTER)
+    assert (former.return_value, former.stdout) == (0, shown.stdout)
+    assert former.stderr.count("\n") == shown.stderr.count("\n") + 1
     assert LICENCE in shown.stdout
-    assert f"accept {ADAPTER} --name NAME --licence-sha256 {digest}" in shown.stderr
+    assert f"accept {ADAPTER} --name NAME --license-sha256 {digest}" in shown.stderr
