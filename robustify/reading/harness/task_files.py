@@ -137,8 +137,8 @@ def _indexed(folder: Path) -> Index:
 
 @cache
 def _top_keys(path: Path, below: tuple[Path, ...]) -> Mapping[str, list[str]]:
-    """Return the words in the keys that identify a task, including keys of included files. A YAML parser would take a
-    minute for all files."""
+    """Return the words after the top-level keys that identify a task, such as `task` and `group`. Include the keys of
+    included files. A YAML parser would take a minute for all files."""
     with suppress(OSError):
         text = path.read_text(encoding="utf-8", errors="replace")
         own = {

@@ -230,7 +230,7 @@ def _reply(
         return make(**reading.naming.answer(text, item.k, item.choices))
     if not (values := log_likelihoods(row.cells)):
         raise ItemError(
-            f"the row has neither a log-likelihood for each of {item.k} choices nor a reply",
+            f"the row has neither a log-likelihood for each of the {item.k} choices nor a reply",
             code="no-scores-or-reply",
         )
     if reason := other_targets(row.cells, item):
