@@ -163,7 +163,7 @@ def pairs(
 
 
 def _more_looks(estimate: Estimate | None, other: Estimate | None, groups: Ints | None) -> Quantity | None:
-    """Return the difference of two models' points by looks, or None if either model has no estimate."""
+    """Return the first model's points by looks minus the second's, or None if either model has no estimate."""
     if estimate is None or other is None or estimate.part.value is None or other.part.value is None:
         return None
     return Quantity.from_rate(looks_difference(estimate.values, other.values, groups))

@@ -263,7 +263,7 @@ def _state(
 
 
 def looks_difference(values: Floats, other: Floats, groups: Ints | None = None) -> Difference:
-    """Return the difference of two models' points by looks, given `Estimate.values` of both on the same items (n,).
+    """Return one model's points by looks minus the other's, given `Estimate.values` of both on the same items (n,).
     NaN does not count. `groups` (n,) are independent. Unreadable answers are left out."""
     is_paired = ~np.isnan(values) & ~np.isnan(other)
     differences, n = (values - other)[is_paired], int(is_paired.sum())

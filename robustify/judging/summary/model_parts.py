@@ -88,7 +88,7 @@ class PairView(Part):
 
 
 class Pair(Part):
-    """Comparison of two models under both views. `looks` is their difference in points by looks. Selection biases
+    """Comparison of two models under both views. `looks` is the first's points by looks less the second's. Selection biases
     `kept` if one voted."""
 
     models: tuple[str, str]
