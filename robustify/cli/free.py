@@ -153,7 +153,7 @@ def _grade(settings: "FreeSettings", rows: "AnsweredItems", given: Mapping[str, 
         watcher()("grading", len(rows.answers)) as progress,
     ):
         grades = grade_answers(rows.items, rows.answers, settings, judge, progress)
-    summary = summarise(rows.items, grades, people, settings.asking.seed) | {"left_out": dict(rows.left_out)}
+    summary = summarise(rows.items, grades, people) | {"left_out": dict(rows.left_out)}
     out = given["out"]
     write_rows(out / "free.jsonl", free_lines(rows.items, rows.answers, grades))
     write_json(out / "summary.json", summary)
@@ -173,8 +173,7 @@ def _grade(settings: "FreeSettings", rows: "AnsweredItems", given: Mapping[str, 
 @free.command("agree")
 @click.argument("grades", metavar="GRADES [OTHER]", nargs=-1, required=True, type=FILE)
 @HUMAN
-@option("--seed INTEGER", "Use this seed for resampling.", default=0)
-def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int:
+def agree_grades(grades: tuple[Path, ...], human: Path | None) -> int:
     """Compare a judge with human labels, or compare two sets of grades.
 
     With one file and --human, the output shows kappa, the confusion matrix, sensitivity, and specificity. With two gradings
@@ -196,7 +195,7 @@ def agree_grades(grades: tuple[Path, ...], human: Path | None, seed: int) -> int
         raise click.UsageError("Pass one file of grades and --human, or two files of grades.")
     first, *other = read
     rows = {"rows": compare_gradings(first, other[0], labels)} if other else None
-    result: Any = rows or calibrate(first, labels, seed)
+    result: Any = rows or calibrate(first, labels)
     return print_result(result, json.dumps(result, indent=2).splitlines())
 
 

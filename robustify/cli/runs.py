@@ -381,5 +381,5 @@ def agree(run: "Run", labels: Path) -> int:
     from robustify.report.explaining import evidence_of
     from robustify.report.printing import markdown
 
-    agreement = agreement_with_people(evidence_of(run), labels_of_people(labels))
+    agreement = agreement_with_people(evidence_of(run), labels_of_people(labels), run.group_of)
     return print_result(agreement, markdown("agree.j2", found=agreement).splitlines())

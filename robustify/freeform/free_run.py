@@ -127,7 +127,7 @@ class FreeResponse:
         with opened as judge, watch("grading", len(self._rows)) as progress:
             grades = grade_answers(self._items, self._rows, settings, judge, progress)
         self._kept.close()
-        calibration = calibrate(grades, human_labels(settings), settings.asking.seed)
+        calibration = calibrate(grades, human_labels(settings))
         reasons = sorted(item.excluded_reason for item in self._items if item.excluded_reason)
         beyond = len(self._items) - len(reasons) - len(self._asked)
         left_out = Counter([*reasons, *[NOT_ASKED] * beyond])

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from robustify.base.arrays import group_numbers, numbered
+from robustify.base.arrays import Ints, group_numbers
 from robustify.base.errors import DataError, UsageError
 from robustify.freeform.llm_judge.verdicts import SUPPORT
 from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
@@ -92,7 +92,7 @@ def _judge_words(grades: Sequence[GradeResult]) -> dict[Unit, str | None]:
     return words
 
 
-def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed: int = 0) -> dict[str, Any]:
+def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel]) -> dict[str, Any]:
     """Return the judge's agreement with human labels: `{"status": "calibrated" | "uncalibrated", "verdicts", "nuggets"}`.
 
     Each part is None without such labels. Its `doubt` is "" if it calibrates the judge. A judge is calibrated if every part
@@ -100,17 +100,20 @@ def calibrate(grades: Sequence[GradeResult], labels: Sequence[HumanLabel], seed:
     """
     if not labels:
         return {"status": UNCALIBRATED}
+    group_of = {grade.item_id: grade.group for grade in grades if grade.group}
     units, judge_words = _people(labels, sorted({g.model for g in grades})), _judge_words(grades)
     verdicts, nuggets = ({u: units[u] for u in units if bool(u[2]) == named} for named in (False, True))
     by_part = {"verdicts": verdicts, "nuggets": nuggets}
-    parts = {part: _calibration(judge_words, labelled, seed) for part, labelled in by_part.items()}
+    parts = {part: _calibration(judge_words, labelled, group_of) for part, labelled in by_part.items()}
     needed = [parts["nuggets" if grade.nuggets else "verdicts"] for grade in grades if grade.judge]
     done = needed and all(part is not None and not part["doubt"] for part in needed)
     return {"status": "calibrated" if done else UNCALIBRATED, **parts}
 
 
 def _calibration(
-    judge_words: Mapping[Unit, str | None], units: Mapping[Unit, Mapping[str, str]], seed: int
+    judge_words: Mapping[Unit, str | None],
+    units: Mapping[Unit, Mapping[str, str]],
+    group_of: Mapping[str, str],
 ) -> dict[str, Any] | None:
     if not units:
         return None
@@ -119,7 +122,7 @@ def _calibration(
     both = [u for u in judged if people[u] is not None and judge_words[u] is not None]
     agreed = agreement(
         [str(people[u]) for u in both], [str(judge_words[u]) for u in both], tuple(SUPPORT) if nuggets else BINARY,
-        weights="linear" if nuggets else None, groups=numbered([u[0] for u in both])[1], seed=seed,
+        weights="linear" if nuggets else None, groups=group_numbers([u[0] for u in both], group_of),
     )  # fmt: skip
     least = agreed.kappa.ci[0] if agreed.kappa.ci is not None else None
     doubt = "kappa_undefined" if least is None else "kappa_low" if least <= LEAST_KAPPA else ""
@@ -148,21 +151,23 @@ def compare_gradings(
         fault = "No answer has a judge's verdict in both gradings. Grade the same answers."
         raise UsageError(fault, code="no-common-answers")
     sides, items = (ours, theirs), [g.item_id for g in theirs]
+    group_of = {g.item_id: g.group for g in theirs if g.group}
     scored = [[g.score is not None for g in side] for side in sides]
     read = [[not any(a.error_type for a in g.judge.attempts) for g in side if g.judge] for side in sides]
-    rows = [_comparison("scored", scored, items), _comparison("read_at_once", read, items)]
+    groups = group_numbers(items, group_of)
+    rows = [_comparison("scored", scored, groups), _comparison("read_at_once", read, groups)]
     if labels:
         units = _people(labels, sorted({g.model for g in theirs}))
         people = {u: consensus(words) for u, words in units.items()}
         judge_words = [_judge_words(side) for side in sides]
         both = [u for u, word in people.items() if word and all(words.get(u) for words in judge_words)]
         agree = [[words[u] == people[u] for u in both] for words in judge_words]
-        rows.append(_comparison("agrees_with_people", agree, [u[0] for u in both]))
+        rows.append(_comparison("agrees_with_people", agree, group_numbers([u[0] for u in both], group_of)))
     return rows
 
 
-def _comparison(name: str, sides: Sequence[Sequence[bool]], items: Sequence[str]) -> dict[str, Any]:
-    (first, other), groups = (np.array(side, dtype=np.float64) for side in sides), numbered(items)[1]
+def _comparison(name: str, sides: Sequence[Sequence[bool]], groups: Ints) -> dict[str, Any]:
+    first, other = (np.array(side, dtype=np.float64) for side in sides)
     return {
         "measure": name, "first": rate(first, groups).json(), "other": rate(other, groups).json(),
         "difference": paired_difference(other, first, groups).json(),
@@ -177,7 +182,7 @@ _STEPS = 1000
 
 
 def summarise(
-    items: Sequence[FreeItem], grades: Sequence[GradeResult], labels: Sequence[HumanLabel] = (), seed: int = 0
+    items: Sequence[FreeItem], grades: Sequence[GradeResult], labels: Sequence[HumanLabel] = ()
 ) -> dict[str, Any]:
     """Summarize grades by model, kind, and topic. Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...},
     "topics": {TOPIC: {KIND: ...}}, "all": ..., "judges", "templates", "self_judging"}}, "pairs": [...], "calibration"}`.
@@ -189,7 +194,7 @@ def summarise(
     return {
         "format": FORMAT, "n_items": len(items),
         "models": {name: _model(rows, lambda grade: topics.get(grade.item_id, "")) for name, rows in models.items()},
-        "pairs": [*_pairs(grades)], "calibration": calibrate(grades, labels, seed),
+        "pairs": [*_pairs(grades)], "calibration": calibrate(grades, labels),
     }  # fmt: skip
 
 
@@ -284,12 +289,12 @@ def _nuggets(grades: Sequence[GradeResult]) -> dict[str, Any]:
 
     means = {}
     for name in NUGGET_SCORES:
-        scores = [score for grade in grades if (score := score_of(grade, name))["n"]]
-        values = np.array(
-            [score["value"] for score in scores if score["value"] is not None], dtype=np.float64
-        )
-        enough = len(values) >= LEAST_COVERAGE * len(scores)
-        mean = rate(values).json() if enough else _withheld(len(values), LOW)
+        asked = [(grade, score) for grade in grades if (score := score_of(grade, name))["n"]]
+        scores = [score for _, score in asked]
+        values = np.array([score["value"] for score in scores], dtype=np.float64)
+        n = int(np.count_nonzero(~np.isnan(values)))
+        enough = n >= LEAST_COVERAGE * len(scores)
+        mean = _rate([grade for grade, _ in asked], values) if enough else _withheld(n, LOW)
         ends = {
             end: float(np.mean([s[end] for s in scores])) if scores else None for end in ("lower", "upper")
         }

@@ -18,7 +18,14 @@ from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.item_index import ItemIndex
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screen.votes import Votes, averaged, first_block, first_template, models_asked
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled, unit_index
+from robustify.judging.stats.intervals import (
+    FEWEST_CLUSTERS,
+    clusters,
+    mean_interval,
+    rate,
+    resampled,
+    unit_index,
+)
 from robustify.judging.stats.tests import (
     LEVEL,
     Difference,
@@ -269,7 +276,7 @@ def calibration(
         ece_if_calibrated=float(calibrated.mean()),
         ece_p=(1 + int(np.count_nonzero(calibrated >= error))) / (1 + len(calibrated)),
         brier=float(loss.mean()),
-        brier_ci=interval(drawn[:, BINS]) if has_interval else None,
+        brier_ci=None if not has_interval else mean_interval(loss, unit),
         temperature=temperature(logits, key),
         scaled_ece=ece(scaled.max(axis=1), correct),
         scaled_brier=float(brier(scaled, key).mean()),

@@ -15,9 +15,8 @@ from robustify.items.answers import Block
 from robustify.items.scoring import as_compared, best
 from robustify.judging.response_data import ResponseData
 from robustify.judging.screen.votes import first_block
-from robustify.judging.stats import intervals
 from robustify.judging.stats.intervals import effective_size, rate, wilson
-from robustify.judging.stats.tests import holm, sign_flip
+from robustify.judging.stats.tests import holm, paired_difference, sign_flip
 from robustify.judging.summary.model_parts import (
     Moved,
     OnePosition,
@@ -72,7 +71,6 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     picks_at = picked_by_position(rows)
     position = int(picks_at.mean(axis=0).argmax())
     picked = picks_at[:, position].copy()
-    # Tables of many rows are dropped before the bootstrap.
     del picks_at
     if picked.mean() <= 0.5:
         return None
@@ -81,12 +79,12 @@ def favoured_position(block: Block, groups: Ints | None = None) -> FavouredPosit
     del picked, key_shown
     first = slice(0) if groups is None else np.unique(rows.item, return_index=True)[1]
     units = None if groups is None else groups[is_shown][first]
-    ci = _gap_interval(picks - keys, units)
+    excess = paired_difference(picks, keys, units)
     return FavouredPosition(
         position=position,
         picked=Quantity.from_rate(rate(picks, units)),
         keys=float(keys.mean()),
-        excess=Quantity(value=float((picks - keys).mean()), n=len(picks), ci=ci),
+        excess=Quantity.from_rate(excess),
     )
 
 
@@ -112,28 +110,16 @@ def position_bias(block: Block, groups: Ints | None = None) -> PositionBias | No
     for picks_here, keys_here, shown_here in zip(picked.T, key.T, shown.T, strict=True):
         discordance = ((picks_here == 1).astype(np.int64) - keys_here)[single & shown_here]
         tests.append(sign_flip(discordance, None if units is None else units[single & shown_here])[0])
-        gap = picks_here[shown_here] - keys_here[shown_here]
+        here, keys = picks_here[shown_here], keys_here[shown_here].astype(np.float64)
         own_units = None if units is None else units[shown_here]
-        ci = _gap_interval(gap, own_units)
-        excess = Quantity(value=float(gap.mean()) if len(gap) else None, n=len(gap), ci=ci)
-        share = float(keys_here[shown_here].mean()) if len(gap) else None
-        picks = Quantity.from_rate(rate(picks_here[shown_here], own_units))
+        excess = Quantity.from_rate(paired_difference(here, keys, own_units))
+        picks = Quantity.from_rate(rate(here, own_units))
+        share = float(keys.mean()) if len(keys) else None
         positions.append(OnePosition(picked=picks, key=share, excess=excess, p_holm=1.0))
     adjusted = zip(positions, holm(tests), strict=True)
     return PositionBias(
         n=len(rows), positions=tuple(p.model_copy(update={"p_holm": p_holm}) for p, p_holm in adjusted)
     )
-
-
-def _gap_interval(gap: Floats, groups: Ints | None) -> intervals.Interval | None:
-    units = intervals.clusters(len(gap), groups)
-    if units < intervals.FEWEST_CLUSTERS:
-        return None
-    if np.ptp(gap) > 0:
-        return intervals.bootstrap(gap, groups=groups)
-    # Resampling constant values gives no interval, so bound the share of unseen picks instead.
-    value, unseen = float(gap[0]), intervals.clopper_pearson(0, units)[1]
-    return max(-1.0, value - unseen), min(1.0, value + unseen)
 
 
 def permutation(responses: ResponseData, voters: Sequence[str]) -> Permutation:

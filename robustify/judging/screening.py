@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ from robustify.judging.screen.votes import (
     voter_agreement,
     who_votes,
 )
-from robustify.judging.stats.intervals import FEWEST_CLUSTERS, clusters, interval, rate, resampled
-from robustify.judging.stats.tests import Difference, independent_difference
+from robustify.judging.stats.intervals import clusters, design_effect, rate
+from robustify.judging.stats.tests import independent_difference
 from robustify.judging.summary import screen_parts as entries
 from robustify.judging.summary.quantity import Measured, Quantity, Score
 from robustify.judging.summary.result import OtherRule
@@ -106,7 +106,7 @@ def rule_scores(responses: ResponseData, result: ScreenResult, parts: Parts) -> 
 def heuristic_gap(credit: Floats | None, rule_credit: Floats, groups: Ints | None = None) -> Score | None:
     """Return the difference in a model's accuracy between items whose key is the longest choice and other items. None
     if either accuracy is unknown. An item with tied longest choices counts in both by its tie-fair credit. The
-    interval is Newcombe's, or a cluster bootstrap."""
+    interval is Newcombe's, with both numbers of items divided by the `design_effect` of groups."""
     if credit is None:
         return None
     answered = ~np.isnan(credit) & ~np.isnan(rule_credit)
@@ -114,18 +114,14 @@ def heuristic_gap(credit: Floats | None, rule_credit: Floats, groups: Ints | Non
     n_with, n_without = float(rule.sum()), float((1 - rule).sum())
     if not n_with or not n_without:
         return None
-    difference = independent_difference(float(own @ rule), n_with, float(own @ (1 - rule)), n_without)
-    if groups is None:
-        return Score.from_rate(difference, mde=difference.mde)
-    if clusters(len(own), groups[answered]) < FEWEST_CLUSTERS:
-        return Score(value=difference.value, n=difference.n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        columns = np.column_stack([own * rule, rule, own * (1 - rule), 1 - rule])
-        means = resampled(columns, groups[answered])
-        draws = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-    error = float(np.nanstd(draws))
-    clustered = Difference(difference.value, difference.n, interval(draws) if error else None, error)
-    return Score.from_rate(clustered, mde=clustered.mde)
+    with_rule, without = float(own @ rule) / n_with, float(own @ (1 - rule)) / n_without
+    influence = rule * (own - with_rule) / n_with - (1 - rule) * (own - without) / n_without
+    effect = design_effect(influence, None if groups is None else groups[answered])
+    if effect is None:
+        return Score(value=with_rule - without, n=len(own))
+    sizes = n_with / effect, n_without / effect
+    difference = independent_difference(with_rule * sizes[0], sizes[0], without * sizes[1], sizes[1])
+    return Score.from_rate(replace(difference, n=len(own)), mde=difference.mde)
 
 
 def screen(ctx: Context) -> entries.Screen:

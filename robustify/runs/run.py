@@ -134,6 +134,17 @@ class Run:
         position = {item: i for i, item in enumerate(self.answers.items)}
         return tuple(sorted(items, key=lambda item: position.get(item.id, len(position))))
 
+    @cached_property
+    def group_of(self) -> dict[str, int] | None:
+        """Independent group of each item, or None if no group has several items, or the folder has no item texts."""
+        from robustify.judging.baselines.near_duplicates import numbered_groups  # loaded only when needed
+
+        items = self.items or ()
+        groups = numbered_groups(items)
+        return (
+            None if groups is None else dict(zip((item.id for item in items), groups.tolist(), strict=True))
+        )
+
     @property
     def topics(self) -> dict[str, str]:
         """Topic of each item, from `verdicts.csv`, or "" for an item without a topic."""

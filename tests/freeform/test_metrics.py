@@ -187,3 +187,20 @@ def test_two_templates_are_compared_on_the_same_answers() -> None:
     assert len(metrics.compare_gradings(by(True), by(False))) == 2
     with refuses("no-common-answers"):
         metrics.compare_gradings(by(True), [])
+
+
+def test_answers_of_one_passage_count_together_in_every_interval() -> None:
+    def graded(passages: int) -> list[GradeResult]:
+        scores = {"vital": {"value": 0.5, "lower": 0.5, "upper": 0.5, "n": 1}}
+        return [
+            replace(grade, group=f"p{i % passages}", kind="nuggets", score=0.5, nugget_scores=scores)
+            for i, grade in enumerate(judged(60, 3))
+        ]
+
+    few, many = graded(12), graded(60)
+    for grades, has_interval in ((few, False), (many, True)):
+        scores = metrics.aggregate(grades)["nugget_scores"]["vital"]
+        agreed = metrics.calibrate(grades, said(60))["verdicts"]
+        compared = metrics.compare_gradings(grades, grades, said(60))
+        intervals = [scores["ci"], agreed["raw"]["ci"], *(row["first"]["ci"] for row in compared)]
+        assert [ci is not None for ci in intervals] == [has_interval] * 5

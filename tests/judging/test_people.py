@@ -42,6 +42,21 @@ def test_the_interval_of_a_perfect_ranking_is_no_point() -> None:
     assert (value, low + high) == (0.5, pytest.approx(1.0))
 
 
+def test_labels_of_copies_count_once() -> None:
+    rng = np.random.default_rng(3)
+    score, positive = rng.random(60), rng.random(60) < 0.5
+    alone = auroc(score, positive)
+    area, ci = auroc(np.tile(score, 3), np.tile(positive, 3), np.tile(np.arange(60), 3))
+    assert area == pytest.approx(alone[0])
+    assert ci is not None
+    assert alone[1] is not None
+    assert np.ptp(ci) == pytest.approx(np.ptp(alone[1]), rel=0.1)
+    rows = [{**ROWS[0], "item": str(i), "verdict": "flagged"} for i in range(40)]
+    labels = {row["item"]: i % 3 == 0 for i, row in enumerate(rows)}
+    found = agreement_with_people(rows, labels, {row["item"]: i // 2 for i, row in enumerate(rows)})
+    assert (found["people"]["ci"], found["rankings"]["W"]["auroc"]["ci"]) == (None, None)
+
+
 def test_labels_of_one_kind_or_of_other_items_are_refused() -> None:
     with refuses("labels-of-one-kind"):
         agreement_with_people(ROWS, {"a": True, "x": False})

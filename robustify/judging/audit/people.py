@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from robustify.base.arrays import Bools, Floats
+from robustify.base.arrays import Bools, Floats, Ints
 from robustify.base.errors import DataError, Notice
 from robustify.base.files import text_lines
 from robustify.judging.evidence import TEXTUAL
-from robustify.judging.stats.intervals import Interval, Rate, agreement, rate
+from robustify.judging.stats.intervals import Interval, Rate, agreement, design_effect, rate
 
 LABELS = ("not", "shortcut")
 _Z = 1.959963984540054
@@ -49,11 +49,14 @@ def labels_of_people(path: Path) -> dict[str, bool | None]:
     return {item: None if n[True] == n[False] else n[True] > n[False] for item, n in votes.items()}
 
 
-def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]) -> dict[str, Any]:
+def agreement_with_people(
+    rows: Iterable[Row], labels: Mapping[str, bool | None], group_of: Mapping[str, int] | None = None
+) -> dict[str, Any]:
     """Return the agreement of evidence.jsonl with human labels: kappa for the verdicts, and AUROC for the rankings.
 
     Items are ranked by `W`, by `p_key`, by each cue's contribution to the key's logit, by their sum over text (`surface`)
-    and over models, and by the dissimilarity of inferred questions. Raise `DataError` if no label belongs to an item of
+    and over models, and by the dissimilarity of inferred questions. Items that depend on each other have the same group
+    (`group_of`, by item ID). Raise `DataError` if no label belongs to an item of
     the run, or all labels are equal.
     """
     by_item = {row["item"]: row for row in rows}
@@ -66,11 +69,12 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
         )
     labelled = [by_item[item] for item in usable]
     is_shortcut = np.array(list(usable.values()))
-    decided = [
-        (LABELS[label], LABELS[row["verdict"] == "flagged"])
-        for row, label in zip(labelled, is_shortcut.tolist(), strict=True)
-        if row["verdict"] != "undecided"
-    ]
+    groups = None if group_of is None else np.array([group_of[item] for item in usable])
+    verdicts = np.array([row["verdict"] for row in labelled])
+    decided = verdicts != "undecided"
+    people, filters = (
+        [LABELS[is_one] for is_one in own[decided].tolist()] for own in (is_shortcut, verdicts == "flagged")
+    )
     # Only a pick that is the key has a probability of a shortcut. A run without texts shows no key.
     hits = [row if row.get("p_shortcut") is not None else {} for row in labelled]
     cues = sorted({cue for row in hits for cue in row.get("adds", {})})
@@ -86,30 +90,42 @@ def agreement_with_people(rows: Iterable[Row], labels: Mapping[str, bool | None]
         columns[f"not_inferred_by_{kind}"] = 1 - _column(row["likeness"][kind] for row in labelled)
     return {
         "n": len(labelled),
-        "people": rate(is_shortcut.astype(np.float64)).json(),
+        "people": rate(is_shortcut.astype(np.float64), groups).json(),
         "left_out": {
             "not_in_run": len(set(labels) - set(by_item)),
             "people_even": sum(label is None for label in labels.values()),
-            "undecided": len(labelled) - len(decided),
+            "undecided": int(np.count_nonzero(~decided)),
         },
-        "verdict": agreement([mine for mine, _ in decided], [v for _, v in decided], LABELS).json(),
+        "verdict": agreement(
+            people, filters, LABELS, groups=None if groups is None else groups[decided]
+        ).json(),
         "rankings": {
-            **{name: _ranking(x, is_shortcut) for name, x in columns.items() if name == "W" or x.any()},
-            **{cue: _ranking(column, is_shortcut) for cue, column in zip(cues, adds.T, strict=True)},
+            **{
+                name: _ranking(x, is_shortcut, groups)
+                for name, x in columns.items()
+                if name == "W" or x.any()
+            },
+            **{cue: _ranking(column, is_shortcut, groups) for cue, column in zip(cues, adds.T, strict=True)},
         },
     }
 
 
-def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
+def auroc(score: Floats, positive: Bools, groups: Ints | None = None) -> tuple[float, Interval | None]:
     """Return the area under the ROC curve of a score, with a 95 % interval. Ties count half.
 
-    Newcombe (2006, method 5): score-type bounds with the variance of Hanley and McNeil (1982), never of zero width.
+    Newcombe (2006, method 5): score-type bounds with the variance of Hanley and McNeil (1982), never of zero width. With
+    `groups` (n,), the numbers of items are divided by the `design_effect`. Below 30 groups, there is no interval.
     """
-    above, below = score[positive], np.sort(score[~positive])
-    less = np.searchsorted(below, above, "left")
-    upto = np.searchsorted(below, above, "right")
-    m, n = len(above), len(below)
-    area = float((less + upto).sum()) / (2 * m * n)
+    placement = np.empty(len(score))
+    for kind in (positive, ~positive):
+        others = np.sort(score[~kind])
+        sides = (np.searchsorted(others, score[kind], side) for side in ("left", "right"))
+        placement[kind] = sum(sides) / (2 * len(others))
+    area = float(placement[positive].mean())
+    effect = design_effect(_influence(placement, positive), groups)
+    if effect is None:
+        return area, None
+    m, n = (np.count_nonzero(kind) / effect for kind in (positive, ~positive))
     half_n = (m + n) / 2 - 1
 
     def beyond(theta: float) -> float:
@@ -126,11 +142,24 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, Interval]:
     return area, (end(0.0), end(1.0))
 
 
-def _ranking(score: Floats, is_shortcut: Bools) -> dict[str, Any]:
+def _influence(placement: Floats, positive: Bools) -> Floats:
+    """Return each item's deviation from the area, over the number of its kind (n,). A `placement` is the share of items of
+    the other kind with a smaller score (n,)."""
+    own = np.where(positive, placement, -placement)
+    for kind in (positive, ~positive):
+        own[kind] = (own[kind] - own[kind].mean()) / np.count_nonzero(kind)
+    return own
+
+
+def _ranking(score: Floats, is_shortcut: Bools, groups: Ints | None) -> dict[str, Any]:
     scored = ~np.isnan(score)
     n = int(scored.sum())
     one_kind = len(set(is_shortcut[scored].tolist())) < 2
-    value, ci = (None, None) if one_kind else auroc(score[scored], is_shortcut[scored])
+    value, ci = (
+        (None, None)
+        if one_kind
+        else auroc(score[scored], is_shortcut[scored], None if groups is None else groups[scored])
+    )
     return {"auroc": Rate(value, n, ci).json()}
 
 

@@ -4,7 +4,6 @@ Cross-fitted hits have no simple null distribution, so it is estimated by refits
 regression is linear in the keys, so that refits for many permutations are solved at once.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import stdtr, stdtrit
 
 from robustify.base.arrays import ROUNDING, Bools, Floats, Ints
-from robustify.judging.stats.intervals import NORMAL, clustered_variance, group_sums
+from robustify.judging.stats.intervals import NORMAL, group_sums, mean_error
 from robustify.judging.stats.tests import LEVEL, holm
 from robustify.judging.summary.model_parts import Gain
 
@@ -42,10 +41,7 @@ def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) ->
         chance, group = 1 / k[mask], None if groups is None else groups[mask]
         gain, n = credits[name][mask] - chance, len(chance)
         value = float(gain.mean())
-        error, df = float(np.linalg.norm(gain - value)) / n, math.inf
-        if group is not None:
-            variance, df = clustered_variance(gain - value, group)
-            error = math.sqrt(variance) / n
+        error, df = mean_error(gain - value, group)
         if error < ROUNDING:
             # Credits that are all alike, such as all right, show no spread, so they get that of picks by chance.
             error = float(np.linalg.norm(group_sums(np.sqrt(chance * (1 - chance)), group))) / n

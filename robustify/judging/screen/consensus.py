@@ -37,6 +37,7 @@ from robustify.judging.stats.intervals import (
     clusters,
     group_sums,
     interval,
+    mean_interval,
     rate,
     resampled,
     wilson,
@@ -53,7 +54,7 @@ class Chance:
     """Number of flags on `n` items, compared with the number expected by chance. Results are None if no item counts.
 
     `expected` has the central 95 % of its distribution, and `p` is the probability of at least as many flags. `excess`
-    and `latent` are shares of the items, with bootstrap intervals from 10 items or groups on. `latent` is None if two
+    and `latent` are shares of the items, with intervals from 10 items or groups on. `latent` is None if two
     options of an item would be flagged. `by_position` compares with a null that knows the positions of keys, if a voter
     could see them.
     """
@@ -81,7 +82,7 @@ class Chance:
 def chance(
     flagged: Bools, would: Bools, k: Ints, groups: Ints | None = None, by_position: Ints | None = None
 ) -> Chance:
-    """Compare the flags of a filter with those expected under the null. `groups` (n,) are resampled together.
+    """Compare the flags of a filter with those expected under the null. Items of a group (n,) depend on each other.
 
     `would` (n, K) marks the options that would be flagged if they were the key. Item i is flagged with probability A_i
     / k_i, where A_i counts them, so the number of flags is Poisson-binomial, with one draw for each group. A shortcut is
@@ -112,8 +113,7 @@ def chance(
     pmf, count = poisson_binomial(null, groups), int(flagged.sum())
     expected, expected_ci, p = float(null.sum()), central(pmf), upper_tail(pmf, count)
     by_chance = false_share(flagged, decoys, ratio, groups)
-    # The bootstrap takes the most memory.
-    del null, pmf, decoys, ratio
+    del null, pmf, decoys, ratio  # the intervals take the most memory
     latent = excess_ci = latent_ci = None
     contributions, room = _latent_contributions(excess, headroom, k), float(headroom.mean())
     del headroom
@@ -180,9 +180,16 @@ def _intervals(
     latent: Interval | None = None
     is_rated, n_units = ~np.isnan(latents), clusters(len(excesses), groups)
     if n_units >= FEWEST_CLUSTERS:
-        means = resampled(np.column_stack([excesses, np.where(is_rated, latents, 0.0), is_rated]), groups)
-        with np.errstate(invalid="ignore"):
-            excess, latent = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
+        if groups is None:
+            means = resampled(np.column_stack([excesses, np.where(is_rated, latents, 0.0), is_rated]))
+            with np.errstate(invalid="ignore"):
+                excess, latent = interval(means[:, 0]), interval(means[:, 1] / means[:, 2])
+        else:
+            # Resampling few groups shows too little spread.
+            excess, latent = (
+                mean_interval(excesses, groups),
+                mean_interval(latents[is_rated], groups[is_rated]),
+            )
     # Resampling constant values gives zero width, so allow for the flags that may have been missed.
     unseen, no_excess = clopper_pearson(0, n_units)[1], bool(np.abs(excesses).max() < ROUNDING)
     if no_excess:

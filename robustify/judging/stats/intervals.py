@@ -145,6 +145,26 @@ def clustered_variance(deviations: Floats, groups: Ints) -> tuple[float, float]:
     return float(weight @ sums**2), min(max(1.0, df), max(1.0, len(size) - 1.0))
 
 
+def mean_error(deviations: Floats, groups: Ints | None = None) -> tuple[float, float]:
+    """Return the standard error of a mean from the deviations from it (n,), and the degrees of freedom of the error. Items
+    of a group (n,) depend on each other (`clustered_variance`)."""
+    n = len(deviations)
+    if groups is None:
+        return float(np.linalg.norm(deviations)) / n, math.inf
+    variance, df = clustered_variance(deviations, groups)
+    return math.sqrt(variance) / n, df
+
+
+def mean_interval(values: Floats, groups: Ints | None = None) -> Interval:
+    """Return the interval of a mean of values (n,) by Student's t, with the `mean_error`."""
+    from scipy.special import stdtrit  # loaded only when needed
+
+    mean = float(values.mean())
+    error, df = mean_error(values - mean, groups)
+    half = error * float(stdtrit(df, 0.975))
+    return mean - half, mean + half
+
+
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     """Return Wilson's score interval (Wilson 1927; Brown, Cai and DasGupta 2001). `n` may be an effective size."""
     if n == 0:
@@ -287,9 +307,8 @@ def agreement(
     *,
     weights: Weights | None = None,
     groups: Ints | None = None,
-    seed: int = 0,
 ) -> Agreement:
-    """Measure how well `second` (a judge) agrees with `first` (a person). Items of a group (n,) are resampled together."""
+    """Measure how well `second` (a judge) agrees with `first` (a person). Items of a group (n,) depend on each other."""
     classes = {label: i for i, label in enumerate(labels)}
     n, k = len(first), len(labels)
     pairs = np.array(
@@ -302,29 +321,36 @@ def agreement(
     return Agreement(
         n=n,
         labels=tuple(labels),
-        raw=rate(cells[:, :: k + 1].sum(axis=1)),
-        kappa=Rate(None if math.isnan(kappa) else kappa, n, _kappa_interval(cells, k, weights, groups, seed)),
+        raw=rate(cells[:, :: k + 1].sum(axis=1), groups),
+        kappa=Rate(None if math.isnan(kappa) else kappa, n, _kappa_interval(cells, k, weights, groups)),
         confusion=tuple(map(tuple, table.tolist())),
     )
 
 
 def _kappa_interval(
-    cells: Floats, k: int, weights: Weights | None, groups: Ints | None, seed: int
+    cells: Floats, k: int, weights: Weights | None, groups: Ints | None
 ) -> tuple[float, float] | None:
-    units = clusters(len(cells), groups)
+    """Return the interval of kappa from Wilson's interval of the mean disagreement, as a share of the largest one. Its size
+    gives kappa the standard error of its linear approximation. None if a rater gives one label to all items."""
+    units, cost = clusters(len(cells), groups), _disagreement_weights(k, weights)
     if units < FEWEST_CLUSTERS:
         return None
-
-    low, high = bootstrap(cells, lambda means: kappa_of(means.reshape(-1, k, k), weights), groups, seed=seed)
-    if low < high:
-        return low, high
-    if not high > 0:  # one rater gives one label to all items, so that kappa is 0, or undefined
+    table, cost = cells.mean(axis=0).reshape(k, k), cost / max(float(cost.max()), 1.0)
+    first, second = table.sum(axis=1), table.sum(axis=0)
+    by_chance = float(first @ cost @ second)
+    if max(first.max(), second.max()) > 1 - ROUNDING:
         return None
-    # Resampling raters who never disagree shows no spread, so up to Wilson's bound of the units may disagree most.
-    table, cost = cells.mean(axis=0).reshape(k, k), _disagreement_weights(k, weights)
-    by_chance = float((np.outer(table.sum(axis=1), table.sum(axis=0)) * cost).sum())
-    unseen = 1 - wilson(units, units)[0]
-    return max(-1.0, 1 - unseen * float(cost.max()) / by_chance), high
+    from scipy.special import stdtrit  # loaded only when needed
+
+    disagreement = float((table * cost).sum())
+    expected = (cost @ second)[:, None] + first @ cost
+    influence = (cost - disagreement / by_chance * (expected - by_chance)).ravel()
+    error, df = mean_error(cells @ influence - disagreement, groups)
+    error *= float(stdtrit(df, 0.975)) / NORMAL.inv_cdf(0.975)
+    spread = disagreement * (1 - disagreement)
+    size = min(len(cells), spread / error**2) if spread and error else units
+    low, high = wilson(disagreement * size, size)
+    return max(-1.0, 1 - high / by_chance), 1 - low / by_chance
 
 
 def fleiss_kappa(votes_correct: Bools) -> float:

@@ -13,7 +13,6 @@ from robustify.base.arrays import Floats, Ints
 from robustify.base.files import neutral
 from robustify.judging import measures
 from robustify.judging.accuracy import ScoredModel, score_model
-from robustify.judging.baselines.near_duplicates import numbered_groups
 from robustify.judging.measures import SET, Measure, PerItem, of_section
 from robustify.judging.readers.reader_rows import NAME, VIEW
 from robustify.judging.screen.item_index import item_index
@@ -74,9 +73,8 @@ class Side:
         return self._groups_of(self.items)
 
     def _groups_of(self, names: Sequence[str]) -> Ints | None:
-        items = self.run.items or ()
-        groups, row = numbered_groups(items), {item.id: n for n, item in enumerate(items)}
-        return None if groups is None else groups[[row[name] for name in names]]
+        group_of = self.run.group_of
+        return None if group_of is None else np.array([group_of[name] for name in names])
 
     def scored(self, model: str) -> ScoredModel:
         """Return the model's credits on the matched items by view, scored with the settings of the run."""
