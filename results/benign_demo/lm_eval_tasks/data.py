@@ -1,4 +1,4 @@
-"""Data of the lm-eval tasks in this folder, found wherever lm-eval is started. It needs no robustify."""
+"""Loader of the data next to this file, for lm-eval tasks started from any folder. It does not import robustify."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 
 def rows(files: list[str], **_: Any) -> dict[str, Dataset]:
-    """Return the rows of these files, which are beside this module."""
+    """Return the rows of these files, which are next to this module."""
     # Other readers take a path such as `a[1]` for a pattern, and `a=1` for a column.
     tables = [parquet.ParquetFile(Path(__file__).with_name(name)).read() for name in files]
     return {"test": Dataset(pyarrow.concat_tables(tables))}
