@@ -74,7 +74,7 @@ PREFERENCE = 1.0
 
 
 def compose_set(bench: "Loaded", pooling: Mapping[str, Any], seed: int) -> "Composed":
-    """Compose a set from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError` or
+    """Build a set from pools. Raise `AuthorisationError` if a file of candidates is sensitive, and `UsageError` or
     `DataError` if it cannot be read."""
     from robustify.base.files import cache_folder
     from robustify.composing import candidate_checks, choosing, composed_set, writers

@@ -106,7 +106,7 @@ def inferring_prompt(item: Item) -> str:
 
 
 def _compiled(source: str) -> "jinja2.Template":
-    """Compile a template. Jinja is imported here, because commands that only name views must start fast."""
+    """Build a template. Jinja is imported here, because commands that only name views must start fast."""
     import jinja2
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 

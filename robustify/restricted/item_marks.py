@@ -84,7 +84,7 @@ def sets_copied_by(items: Sequence[Item], key: bytes, sets: Mapping[str, Marks])
 
 
 def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) -> dict[str, "KnownItems"]:
-    """For each set, count the items that match it exactly or share parts with it."""
+    """Count the items that match each set exactly or share parts with it."""
     counts = {
         name: KnownItems(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()
     }
