@@ -31,6 +31,7 @@ from robustify.judging.stats.intervals import wilson
 
 Q = 0.1
 FIXED: dict[str, Any] = {"items": 360, "correlation": 0.3, "outside": 0, "tested": 0, "graded": True}
+"""Parameters of simulations in which voters give scores, unless a scenario changes them."""
 PLANTED = (0.0, 0.11, 0.35)
 REPEATS = {False: 100, True: 25}
 """Benchmarks per scenario, fewer if the text is ranked too, which costs many times as much."""
@@ -122,7 +123,7 @@ def scenarios() -> Iterator[Scenario]:
 
 
 def _built_later() -> Iterator[Scenario]:
-    """Return the scenarios that were built later to break the bound."""
+    """Yield the scenarios that were built later to break the bound."""
     yield from map(_of_world, LATER)
     for says, changed in LATER_VOTED.items():
         sim = Simulation(**FIXED, **changed)
@@ -196,8 +197,8 @@ def fdr(pool: Executor, scale: float, known: Mapping[str, Any] | None = None, sa
     return {"fdr": _file(rows, len(later), named)}
 
 
-def _file(rows: Sequence[dict[str, Any]], later_ones: int, named: Mapping[str, Any]) -> dict[str, Any]:
-    first = len(rows) - later_ones
+def _file(rows: Sequence[dict[str, Any]], n_later: int, named: Mapping[str, Any]) -> dict[str, Any]:
+    first = len(rows) - n_later
     unseen, *later = rows[first:]
     content = {"simulations": rows[:first], "unseen": unseen, "later": later}
     return {"format": 2, "q": Q, "names_permuted": named, **content}

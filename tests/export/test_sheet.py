@@ -79,10 +79,12 @@ def test_what_only_people_know_is_said_or_asked_for(tmp_path: Path) -> None:
     assert r"\<b\>marbles" in text
 
 
-@pytest.mark.parametrize(("content", "says"), cases("export", "sheet_names"))
-def test_an_unknown_name_is_refused_with_the_closest_one(tmp_path: Path, content: str, says: str) -> None:
+@pytest.mark.parametrize(("content", "code", "named"), cases("export", "sheet_names"))
+def test_an_unknown_name_is_refused_with_the_closest_one(
+    tmp_path: Path, content: str, code: str, named: str
+) -> None:
     (tmp_path / "sheet.yaml").write_text(content)
-    with pytest.raises(UsageError, match=says):
+    with refuses(code, says=named):
         read_answers(tmp_path / "sheet.yaml")
 
 
