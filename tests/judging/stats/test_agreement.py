@@ -55,11 +55,11 @@ def test_the_lower_limit_of_kappa_is_rarely_above_the_truth(share: float) -> Non
     rng, off = np.random.default_rng(5), 0.4 * share * (1 - share)
     table = [1 - share - off, off, off, share - off]
     above = []
-    for _ in range(300):
+    for _ in range(2000):
         pairs = rng.choice(4, 60, p=table)
         first, second = (["ab"[i] for i in of] for of in (pairs // 2, pairs % 2))
         above.append(agreement(first, second, ["a", "b"]).kappa.ci[0] > 0.6)
-    assert np.mean(above) <= 0.025
+    assert np.mean(above) <= 0.032  # 2.5 %, and two standard errors
 
 
 def test_copies_say_no_more_than_one_of_each() -> None:
