@@ -30,8 +30,6 @@ from robustify.judging.screen.votes import FLAGGED
 from robustify.judging.stats.intervals import wilson
 
 Q = 0.1
-FIXED: dict[str, Any] = {"items": 360, "correlation": 0.3, "outside": 0, "tested": 0, "graded": True}
-"""Parameters of simulations in which voters give scores, unless a scenario changes them."""
 PLANTED = (0.0, 0.11, 0.35)
 REPEATS = {False: 100, True: 25}
 """Benchmarks per scenario, fewer if the text is ranked too, which costs many times as much."""
@@ -60,15 +58,6 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "one reply in ten is unread": {"unread": (0.1, 0.1)},
     "replies unread: 5 % if right, 20 % if wrong": {"unread": (0.05, 0.2)},
 }  # fmt: skip
-LATER_VOTED: dict[str, dict[str, Any]] = {
-    "letters in the own and the reversed order, keys skewed": {
-        "asked": "own and reversed",
-        "places": "skewed",
-        "letter_bias": 0.3,
-        "shortcut_rate": 0.11,
-    }
-}
-"""Scenarios of voters that were built later to break the bound."""
 PICKED: dict[str, dict[str, Any]] = {
     "half-changed copies": {"copies": 0.5, "replaced": 0.5, "repeats": 40},
     "plain": {},
@@ -107,11 +96,11 @@ class Filtered:
 def scenarios() -> Iterator[Scenario]:
     """Return all scenarios."""
     for says, changed in SCENARIOS.items():
-        settings = {**FIXED, **changed}
+        settings = {"items": 360, "correlation": 0.3, **changed}
         text = bool(settings.pop("text", False))
         repeats = settings.pop("repeats", REPEATS[text])
         for rate in PLANTED:
-            sim = Simulation(shortcut_rate=rate, **settings)
+            sim = Simulation(shortcut_rate=rate, outside=0, tested=0, graded=True, **settings)
             yield Scenario(says, sim, text, repeats)
     yield from map(_of_world, DEPENDENT)
     for (says, changed), (many, options) in product(PICKED.items(), NUMBERS_OF_OPTIONS.items()):
@@ -120,14 +109,6 @@ def scenarios() -> Iterator[Scenario]:
         repeats = settings.pop("repeats")
         sim = Simulation(outside=0, tested=0, **settings)
         yield Scenario(f"picks alone, {many} options, {says}", sim, True, repeats)
-
-
-def _built_later() -> Iterator[Scenario]:
-    """Yield the scenarios that were built later to break the bound."""
-    yield from map(_of_world, LATER)
-    for says, changed in LATER_VOTED.items():
-        sim = Simulation(**FIXED, **changed)
-        yield Scenario(says, sim, False, WORLD_REPEATS)
 
 
 def _of_world(world: str) -> Scenario:
@@ -176,10 +157,9 @@ def names_permuted(items: Sequence[Item], times: int = NAMES) -> int:
 def fdr(pool: Executor, scale: float, known: Mapping[str, Any] | None = None, says: str = "") -> Files:
     """Return the content of fdr.json: the mean false share by scenario with its Monte Carlo interval, and the power. With a
     `known` content, only the scenarios whose names contain `says` are simulated again."""
-    later = list(_built_later())
     before = [*known["simulations"], known["unseen"], *known.get("later", ())] if known else []
     rows = []
-    for i, scenario in enumerate([*scenarios(), *later]):
+    for i, scenario in enumerate([*scenarios(), *map(_of_world, LATER)]):
         if known and says not in scenario.says:
             rows.append(before[i])
             continue
@@ -188,17 +168,17 @@ def fdr(pool: Executor, scale: float, known: Mapping[str, Any] | None = None, sa
         rows.append(measured(scenario, list(pool.map(filtered, [scenario] * repeats, seeds, chunksize=8))))
     if known:
         named = known["names_permuted"]
-        return {"fdr": _file(rows, len(later), named)}
+        return {"fdr": _file(rows, named)}
     small = Simulation(items=60, shortcut_rate=0.5, planted=("length",), outside=0, tested=0)
     sets = [
         draw(small.model_copy(update={"seed": SEEDS + n})).items() for n in range(max(1, round(5 * scale)))
     ]
     named = {"items": 60, "copies": NAMES, "sets": len(sets), "verdicts": max(map(names_permuted, sets))}
-    return {"fdr": _file(rows, len(later), named)}
+    return {"fdr": _file(rows, named)}
 
 
-def _file(rows: Sequence[dict[str, Any]], n_later: int, named: Mapping[str, Any]) -> dict[str, Any]:
-    first = len(rows) - n_later
+def _file(rows: Sequence[dict[str, Any]], named: Mapping[str, Any]) -> dict[str, Any]:
+    first = len(rows) - len(LATER)
     unseen, *later = rows[first:]
     content = {"simulations": rows[:first], "unseen": unseen, "later": later}
     return {"format": 2, "q": Q, "names_permuted": named, **content}

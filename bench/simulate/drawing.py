@@ -91,7 +91,9 @@ class Drawn:
         return Answers.concat([*parts, guess(items or ())])
 
     def _screen(self, person: int, name: str) -> Answers:
-        item, order = _rows_of(self._asked())
+        own = self.sim.asked == "own"
+        shown = _own(self.k)[:, None] if own else _shown(self.ids, self.k, None)
+        item, order = _rows_of(shown)
         pick = self.picks[item, person]
         k = self.k[item]
         unsure, picked = self.unsure[item, person], np.arange(order.shape[1]) == pick[:, None]
@@ -104,17 +106,6 @@ class Drawn:
         chance = np.where(self.picks[:, person] == self.key, right, wrong)
         scores[(np.random.default_rng([self.words, 3, person]).random(len(self)) < chance)[item]] = np.nan
         return self._table(item, "choices_only", name, order, _logs(scores, k))
-
-    def _asked(self) -> Ints:
-        """Return the orders in which voters see each item, (n, orders, K)."""
-        match self.sim.asked:
-            case "rotated":
-                return _shown(self.ids, self.k, None)
-            case "own":
-                return _own(self.k)[:, None]
-            case "own and reversed":
-                own = _own(self.k)
-                return np.stack([own, np.where(own >= 0, self.k[:, None] - 1 - own, -1)], axis=1)
 
     def _likings(self, person: int) -> tuple[Floats, Floats]:
         """Return the preference of a sure voter for its pick (n,) and for the other options (n, K).

@@ -30,12 +30,11 @@ class Simulation(BaseModel):
     does not see the key guesses: with probability `correlation` the item's shared favourite, otherwise any option.
     `letter_bias`: the first letter decides one of a voter's answers. `ties`: a voter has no preference. `unread`:
     probability that a voter's replies on an item are unreadable if its pick is right, and if it is wrong. `places`:
-    positions of keys in the benchmark's order. `asked`: in all rotations of an order fixed by the ID, once in the
-    benchmark's order, as in most logs, or in this order and reversed. `passage`: number of consecutive items in a
-    group, of one type unless `each_its_own`. `copies`: share of items that repeat an earlier one with the share
-    `replaced` of its words replaced. `graded`: the strength of preferences varies, and is larger if a voter sees a
-    shortcut. `bare`: voters only pick. `longest`: a voter that does not see the key takes the longest option with this
-    probability.
+    positions of keys in the benchmark's order. `asked`: in all rotations of an order fixed by the ID, or once in the
+    benchmark's order, as in most logs. `passage`: number of consecutive items in a group, of one type unless
+    `each_its_own`. `copies`: share of items that repeat an earlier one with the share `replaced` of its words replaced.
+    `graded`: the strength of preferences varies, and is larger if a voter sees a shortcut. `bare`: voters only pick.
+    `longest`: a voter that does not see the key takes the longest option with this probability.
 
     Models under test answer the full question: right with `accuracy` on items without and with a shortcut. Each answer is a
     blind guess with probability 1 - `firmness`. Cloze does not depend on the order.
@@ -53,7 +52,7 @@ class Simulation(BaseModel):
     ties: float = Field(default=0.0, ge=0, le=1)
     unread: tuple[float, float] = (0.0, 0.0)
     places: Literal["uniform", "skewed"] = "uniform"
-    asked: Literal["rotated", "own", "own and reversed"] = "rotated"
+    asked: Literal["rotated", "own"] = "rotated"
     passage: int = Field(default=1, ge=1)
     each_its_own: bool = False
     copies: float = Field(default=0.0, ge=0, lt=1)
