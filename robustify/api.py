@@ -50,8 +50,8 @@ __all__ = ["Audit", "RobustifyError", "audit", "heuristics", "import_logs", "jud
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Finished run, which a notebook displays as the first screen of its report. `folder` contains its files
-    (docs/files.md), and is removed with this object if no `out` folder was given."""
+    """A finished run. Notebooks display the first screen of its report. `folder` contains its files (docs/files.md), and is
+    removed with this object if no `out` folder was given."""
 
     folder: Path
     run: Run = field(repr=False)
@@ -222,8 +222,8 @@ def open(run: str | Path) -> Audit:
 
 
 def judge(run: Audit | str | Path, *, out: str | Path | None = None, **rule: Unpack[Rule]) -> Audit:
-    """Judge the answers of a run again with another `criterion` or `mode`, without a model. The run is unchanged, and the
-    new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
+    """Judge the answers of a run again with a different `criterion` or `mode`. No model is asked. The run is unchanged, and
+    the new one is in `out`, by default a temporary folder. Raise `RobustifyError` if `robustify judge` would refuse it."""
     with in_python():
         opened = run.run if isinstance(run, Audit) else open_run(Path(run), GUARD)
         overrides, force = _settings(rule)

@@ -49,7 +49,7 @@ class RobustifyError(Exception):
 
     @property
     def reason(self) -> Notice:
-        """First line with its code, for messages that quote this error."""
+        """Return the first line of the error with that line's code, for messages that quote the error."""
         return self.notices[0]
 
     @property

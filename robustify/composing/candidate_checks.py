@@ -81,7 +81,8 @@ class Review:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Consultation(HoldsText):
-    """Pools after the checks, statistics of the writer, and the verdicts of models and people on candidates."""
+    """Result of `consult`: the checked pools, the writer's statistics, and the verdicts of models and people on
+    candidates."""
 
     pools: tuple[Pool, ...]
     writer: Mapping[str, Any] | None

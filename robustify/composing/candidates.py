@@ -103,7 +103,8 @@ def _rows(source: Source, guard: Guard, columns: Sequence[str]) -> Iterator[_Row
 
 
 def _candidate_columns(table: SourceTable) -> list[str]:
-    """Return the fields that contain candidates: fields named accordingly, or else lists that are not part of an item."""
+    """Return the columns that contain candidates: those named so (such as `distractor 1`) or, if there are none, lists that
+    are not a known part of an item."""
     cells = [cell for row in table.rows for cell in row.cells.items()]
     names = [name for name in dict(cells) if _CANDIDATES.search(name_key(name))]
     lists = {name for name, cell in cells if isinstance(cell, list)}

@@ -208,8 +208,8 @@ def boosted_logits(model: Any, x: Codes) -> Floats:
 
 
 def _splits(nodes: Any) -> tuple[list[tuple[int, int, int]], Any]:
-    """Return the splits of a decision tree, and its value for each set of excluded leaves. A split is a feature, the
-    highest code on the left, and a bit mask of the leaves on the left."""
+    """Return the splits of a decision tree, and an array with the tree's output for each bit mask of excluded leaves. A
+    split is a feature, the highest code on the left, and a bit mask of the leaves on the left."""
     leaves, splits = list[float](), list[tuple[int, int, int]]()
 
     def below(number: int) -> int:

@@ -64,7 +64,8 @@ class Proof:
 
     @property
     def above_slack(self) -> tuple[Finder, ...]:
-        """Auditors that took no part in choosing and gain more than `SLACK` over chance, significantly or not."""
+        """Auditors that did not help to choose distractors and whose gain exceeds `SLACK`, whether or not the gain is
+        significant."""
         independent = (auditor for auditor in self.auditors if auditor.independent)
         return tuple(auditor for auditor in independent if (auditor.gain[AFTER].value or 0.0) > SLACK)
 

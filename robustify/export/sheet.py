@@ -31,7 +31,7 @@ FILES = ("sheet.json", "sheet.md", "sheet.html")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Fact about a run: its subject, its text, and the file and path that contain it."""
+    """Fact about a run: its subject, its text, its value, and its file and path in the JSON."""
 
     label: str
     text: str
@@ -150,7 +150,8 @@ def _fact(trees: Mapping[str, Any], file: str, path: str, label: str, unit: str 
 
 
 def _released(page: Mapping[str, Any], wanted: str) -> Iterator[Fact]:
-    """Yield the numbers of a group or measure of a published page, or a single value."""
+    """Yield one fact per number of a published page whose group or measure matches, or a single fact for a top-level
+    value."""
     group, _, form = wanted.partition(":")
     if group in page:
         yield Fact(

@@ -166,7 +166,7 @@ def _fingerprints(options: Namespace) -> tuple[Fingerprints | None, str]:
 
 
 def _own_keys(options: Namespace) -> list[Key]:
-    """Return the available keys of the gate and of the evaluator."""
+    """Return the gate's key and the evaluator's secret key, if they are available."""
     keys = [load_key(options.key)]
     with suppress(RobustifyError):  # a fault of the evaluator's key is reported where that key is used
         keys.append(load_key(None, IDS_FILE_VARIABLE, IDS_VARIABLE))

@@ -61,8 +61,8 @@ def _file_blobs(names: Iterable[str], root: Path | None) -> Iterator[Blob]:
 
 
 def named_blobs(names: Sequence[str], root: Path) -> Iterator[tuple[str, Iterator[Blob]]]:
-    """Yield each name with its contents. A name is a file, a folder (without its ignored files), or the ID of a commit or
-    tag. Files are read as staged and as in the work tree."""
+    """Yield each name with the blobs that it refers to. A name is a file, a folder (without its ignored files), or the ID
+    of a commit or tag. Files are read as staged and as in the work tree."""
     repository = Repository(root)
     staged, others = repository.indexed(changed=False), repository.untracked()
     for name in names:

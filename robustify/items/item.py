@@ -108,7 +108,7 @@ class Item(HoldsText):
         )
 
     def with_choices(self, choices: tuple[str, ...], key: int) -> "Item":
-        """Return the item with other choices and another key."""
+        """Return a copy of the item with different choices and a different key."""
         return Item(self.id, None, choices, key, self.topic, self.group, sealed=self.sealed)
 
     def key_text_repeated(self) -> bool:
@@ -118,8 +118,8 @@ class Item(HoldsText):
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """Return the row of an item in a file of items, with its text: the id, stem, choices, key (from 0), topic, and, if
-    present, group and question_at (the offset of the question after a passage)."""
+    """Return an item as a row of an items file: id, stem, choices, key (from 0), topic and, if present, group and
+    question_at (the offset of the question after a passage)."""
     row = {name: getattr(item, name) for name in ("id", "stem", "choices", "key", "topic")}
     more = {"group": item.group, "question_at": item.sealed.question_at}
     return row | {"choices": list(item.choices)} | {name: value for name, value in more.items() if value}

@@ -58,7 +58,7 @@ class FreeGrades:
 
     @cached_property
     def rows(self) -> list[FreeRow]:
-        """Grades as typed rows. Raise `DataError` if some lines are not grades."""
+        """Grades parsed into `FreeRow` objects. Raise `DataError` if some lines are not grades."""
         try:
             return [FreeRow.model_validate(line) for line in self.lines]
         except ValidationError:

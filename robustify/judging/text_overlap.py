@@ -186,7 +186,8 @@ def _joined(head: Words, tail: Words, n: int) -> Words:
 def contamination(
     overlap: Overlap | None, ids: Sequence[str], kept: Bools, flagged: Bools, groups: Ints | None = None
 ) -> Contamination | None:
-    """Summarize the occurrences of the items `ids` in the files, by n-grams or, for short items, as complete texts.
+    """Summarize which of the items (`ids`) occur in the files. Long items are searched by n-grams, short ones as complete
+    texts.
 
     `in_kept` and `in_flagged` combine both modes. Items too short to check are left out of all rates. Items of a group (n,)
     depend on each other. Raise `DataError` if the overlap was computed on other items.

@@ -69,8 +69,8 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
 class ModelSettings(Settings):
-    """Settings of a model in a config, with the facts that forecasts and rules for restricted sets need. They import no
-    engine, and neither does a new subclass, which is named in `ENGINES`."""
+    """Settings of a model in a config, including what cost forecasts and the rules for restricted sets need to know. They
+    import no engine, and neither does a new subclass, which is named in `ENGINES`."""
 
     name: str = Field(pattern=NAME_PATTERN)
     engine: str
@@ -91,7 +91,7 @@ class ModelSettings(Settings):
 
     @property
     def probes(self) -> int:
-        """Usual maximum number of requests that test the model's servers in one session."""
+        """Number of probe requests that a session usually sends at most to the model's servers."""
         return 0
 
     @property

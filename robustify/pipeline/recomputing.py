@@ -21,7 +21,7 @@ _CLOSE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class OtherValue:
-    """Stored and recomputed value of `summary.json` at a dotted `path`, if they differ."""
+    """Value of `summary.json` whose recomputed value differs from the stored one, at the dotted `path`."""
 
     path: str
     stored: Leaf

@@ -243,8 +243,9 @@ def _without_retired(tree: Mapping[str, Any]) -> None:
 
 
 def rejudge(run: Run, overrides: Mapping[str, object], folder: Path, *, force: bool = False) -> Run:
-    """Judge a run's answers by other rules, and write the result into the same or another folder. `overrides` maps dotted
-    names to new values. Raise `UsageError` if the folder has a run of another benchmark and `force` is false."""
+    """Judge a run's answers again with changed settings, and write the result to the same folder or another one.
+    `overrides` maps dotted names to new values. Raise `UsageError` if the folder has a run of another benchmark and `force`
+    is false."""
     if run.restricted:
         raise AuthorisationError(
             f"{run.folder} is a restricted run, which stores no answers to single items. Run the command again, with other "

@@ -159,8 +159,8 @@ def is_mark_name(name: str) -> bool:
 
 
 def labelled_series(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return series of two or more columns with the same word before their labels (`Shuffled A`, `Shuffled B`), or
-    with a word after them that marks the right option (`A correct`)."""
+    """Return each series of two or more columns whose names differ only in the label, such as `Shuffled A` and `Shuffled
+    B`. A word such as `correct` may follow the label (`A correct`)."""
     matches = ((name, _COLUMN.fullmatch(_MARK_BEHIND.sub("", name))) for name in names)
     return _series(
         (name, f"{name_key(match[1])}/{_MARK_BEHIND.search(name) is None}", match[2])

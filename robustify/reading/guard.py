@@ -35,7 +35,8 @@ class Guard(Protocol):
         names: Iterable[str] = (),
         ids: Iterable[str] = (),
     ) -> None:
-        """Accept items from other files, or the `ids` of items without texts. No attestation applies to them."""
+        """Accept items that come from a log or another additional file, or only their `ids` if the texts are unknown. An
+        attestation does not lift the refusal."""
         ...
 
     def refuse_copy(self, name: str, items: Sequence[Item]) -> None:

@@ -166,7 +166,7 @@ def notes(loaded: Loaded) -> list[Notice]:
 
 
 def odd_options(items: Sequence[Item], lines: Sequence[int] = ()) -> Iterator[Notice]:
-    """Yield notes on options that are not real options, or whose form models should not see. With the `lines` of the
+    """Yield notes on options that may not be real options, or that contain HTML entities or labels. With the `lines` of the
     items, a note names the few items without labels."""
     kinds = Counter(kind for item in items for kind in _written_oddly(item))
     for kind, odd in sorted(kinds.items()):

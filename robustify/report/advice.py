@@ -46,7 +46,8 @@ class Recommendation:
 
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
-    """Return the advice for a run: on the whole set first, then in descending order of the points to gain."""
+    """Return the recommendations for a run: those about the whole set first, and the others by the points that they could
+    gain, largest first."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     advice = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
     return tuple(sorted(advice, key=lambda line: (line.code not in FIRST, -line.points))[:MOST])

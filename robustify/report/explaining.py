@@ -160,7 +160,7 @@ def evidence_of(run: Run) -> list[Row]:
     if EVIDENCE not in run.manifest["files"]:
         raise DataError(
             f"{run.folder} contains no evidence. If the run has no texts, import it again with --data ITEMS. If an earlier "
-            f"version made it, run `robustify judge {run.folder}`. A run without a screen has none.",
+            f"version made the run, use `robustify judge {run.folder}`. A run without a screen never has evidence.",
             code="no-evidence",
         )
     run.require_unchanged(EVIDENCE)

@@ -1,4 +1,4 @@
-"""Formats of numbers, names, cells, and tables on all pages, such as 31.8 % (n = 360, 27.2 to 36.8).
+"""Format numbers, names, cells, and tables for all pages, such as 31.8 % (n = 360, 27.2 to 36.8).
 
 Names come from files of users, so their control characters (terminal escapes, right-to-left overrides) are escaped.
 """

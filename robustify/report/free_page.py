@@ -17,7 +17,7 @@ Node = Mapping[str, Any]
 
 
 def _tables(summary: Node) -> dict[str, Table]:
-    """Return the tables of the page by the name of their CSV file."""
+    """Return the page's tables, keyed by CSV file name."""
     models, calibration = summary["models"].items(), summary["calibration"]
     agreements = [(name, part) for name in ("verdicts", "nuggets") if (part := calibration.get(name))]
     return {

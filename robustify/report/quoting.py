@@ -21,7 +21,7 @@ Asked = Literal["full", "cloze", "blind"]
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Scores of one model on all items, and the number to quote for the model, or why there is none (`missing`).
+    """Scores of one model on all items, with its number to quote or, in `missing`, the reason for its absence.
 
     `full` is the score under its `view`. `blind` is the score without the part that is `hidden`. `looks` says what
     options that look like keys brought. `logged` has the accuracies of an imported log, and `of` counts all items.

@@ -204,7 +204,7 @@ def _text_marks(texts: Iterable[list[bytes]], key: bytes) -> Iterator[bytes]:
 
 
 def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
-    """Yield the mark of an ID, unless it has only numbers, short words, and words such as `test`."""
+    """Yield the mark of an ID. Skip short IDs that contain only numbers, short words, and common words such as `test`."""
     words = re.findall(r"[^\W\d_]{4,}", name)
     if len(name) >= 2 * SIZE or not _NAMING.issuperset(fold(word).strip() for word in words):
         yield _mark(b"id", re.sub(r"[\W_]", "", name.casefold()).encode("utf-8", "replace"), key)

@@ -115,7 +115,7 @@ def _near_the_task(name: str, source: str, argv: Sequence[str]) -> Path:
 def documents(
     splits: Sequence[Split], cloze: str | None = None, passages: bool = False
 ) -> list[dict[str, object]]:
-    """Return the items of some splits in the order of the data, with the fields that task files read."""
+    """Return the items of the given splits, in file order, with the fields that a task file reads."""
     sets = {(s.dataset, s.version) for s in splits}
     if len(sets) != 1:
         raise DataError(

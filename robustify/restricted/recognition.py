@@ -57,7 +57,7 @@ class Sign:
 
     @property
     def attestable(self) -> bool:
-        """Whether an attestation by a person can lift the sign."""
+        """Whether a person's attestation can overrule this sign."""
         return self.code in ("S4", "S5")
 
 
@@ -102,7 +102,7 @@ def refuse_copy(name: str, items: Sequence[Item]) -> None:
 
 
 def recognised(bench: Loaded, sources: Sequence[Source], names: Iterable[str] = ()) -> list[Sign]:
-    """Return every sign of sensitive content, even if an attestation lifts it. Raises as `require_every`."""
+    """Return every sign of sensitive content, including those that an attestation overrules. Raises as `require_every`."""
     paths = [Path(source.path) for source in sources if source.path]
     called = [bench.name, *names, *(source.name for source in sources if source.name)]
     return list(_signs(bench.items, paths, called))

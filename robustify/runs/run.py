@@ -189,7 +189,7 @@ class Run:
 
     @property
     def judged_files(self) -> frozenset[str]:
-        """Names of the files that judging reads, and therefore cannot restore."""
+        """Names of the files that judging only reads. Judging the run again does not restore them."""
         # In a run without text, only verdicts.csv has the topics. In any other run, judging rewrites that file.
         topics = () if self.holds_text else (VERDICTS,)
         return frozenset(("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *self.split_files))

@@ -32,8 +32,8 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> "Key":
     labelled = manifest.get("sensitivity") == "restricted"
     if not labelled or not isinstance(mac, str) or not hmac.compare_digest(_mac(manifest, key), mac):
         raise AuthorisationError(
-            f"{folder}/run.json was edited after the run sealed it (a label or a digest differs). Run the same command "
-            "again.",
+            f"{folder}/run.json was edited after the run sealed it (a label or a digest differs). Repeat the "
+            "command that made the run.",
             code="edited-run",
         )
     return key

@@ -43,7 +43,7 @@ class Completion(HoldsText):
 
 
 class JudgeCallError(Exception):
-    """Raised if a call of the judge fails. `error_type` is the reason. The message never contains the prompt."""
+    """Raised if a call to the judge fails. `error_type` is the reason. The message never contains the prompt."""
 
     def __init__(self, error_type: ErrorType) -> None:
         super().__init__(error_type)
@@ -52,7 +52,7 @@ class JudgeCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Parameters of one call of a judge. `schema` is a JSON schema, which the server should enforce on the reply."""
+    """Parameters of one call to a judge. `schema` is a JSON schema, which the server should enforce on the reply."""
 
     temperature: float = 0.0
     max_tokens: int = 1024

@@ -91,7 +91,7 @@ class AuditRate:
         return self.bounds(1 - level)[0] > self.limit(overall)
 
     def could_see(self, margin: float) -> bool:
-        """Return whether the auditor could be right on enough items to rule out an accuracy of `margin` above chance.
+        """Return whether the auditor could get enough items right for the audit to rule out a gain of `margin` over chance.
 
         An auditor that picks like the filter is never right on kept items, which proves nothing.
         """

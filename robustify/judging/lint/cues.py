@@ -116,7 +116,7 @@ class Cue:
     among: Callable[[SetTexts], bytes] | None = None
 
     def marks_among(self, texts: SetTexts) -> bytes:
-        """Mark the options of many items that have the cue, with one byte per option."""
+        """Return one byte per option of all items: whether the option has the cue."""
         rows = map(self.marks, texts.choices, texts.questions)
         return self.among(texts) if self.among else texts.marked(rows)
 

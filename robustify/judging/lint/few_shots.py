@@ -156,8 +156,8 @@ def _contradicted(before: str, answers: dict[str, tuple[str, int]], line: int) -
 
 
 def _answered(before: str, *, with_above: bool = True) -> list[tuple[str, str]]:
-    """Return the folded questions and answers of the examples in a text. Marks of chat templates part paragraphs. The
-    paragraphs without an answer above a question belong to it, unless `with_above` is false."""
+    """Return the question and answer of each example in a text, with case and spacing normalized. Marks of chat templates
+    part paragraphs. The paragraphs without an answer above a question belong to it, unless `with_above` is false."""
     examples, above = list[tuple[str, str]](), ""
     for block in re.split(r"\n\s*\n", CHAT_MARK.sub("\n\n", before)):
         *_, answer = [None, *_ANSWER.finditer(block)]

@@ -179,7 +179,8 @@ def findings(benches: Sequence[Loaded], codes: Collection[str]) -> list[Finding]
 
 
 def log_findings(logs: "Sequence[LintedLog]", codes: Collection[str]) -> list[Finding]:
-    """Return the findings of these rules on logs, by file and then by code."""
+    """Return the findings of the given rules about logs, sorted by file, with those about a whole log before those about
+    items."""
     from robustify.judging.lint.log_rules import log_hits
 
     return [

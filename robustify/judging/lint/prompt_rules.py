@@ -1,4 +1,4 @@
-"""Rules about the prompts of a log: missing or repeated parts, and cut prompts."""
+"""Rules about the prompts of a log: missing, repeated, or truncated parts."""
 
 import re
 from collections import Counter

@@ -127,7 +127,7 @@ def _own_part(row: LoggedRow) -> list[str]:
 
 
 def _printed(row: LoggedRow) -> Iterator[tuple[str, int]]:
-    """Yield words in the item's part of a prompt that announce an answer, and the option that the answer names. A
+    """Yield each phrase in the item's part of a prompt that announces an answer, with the option that this answer names. A
     number may count from 0 or from 1."""
     shown = [row.item.choices[index] for index in row.order_in_prompt]
     for line in _own_part(row):

@@ -1,5 +1,5 @@
-"""Rules about differences between things that should be alike: the order and the requests of options, the prompts of a log,
-the examples in a prompt, the lines around the key, and the replies of two models."""
+"""Lint rules for inconsistencies: options listed in another order or scored differently, prompts unlike the rest of a log,
+damaged examples, a key that is formatted differently, and models with identical replies."""
 
 import re
 from collections import Counter
@@ -125,7 +125,7 @@ def _own_lines(row: LoggedRow) -> list[str]:
 
 
 def _has_own_frame(row: LoggedRow) -> bool:
-    """Return whether all lines of options have one form, except for the line of the key."""
+    """Return whether the option lines share one form, from which only the key's line differs."""
     lines, frames = _own_lines(row), list[str]()
     for choice in row.item.choices:
         own = [line for line in lines if choice in line and _LABEL.match(line)]

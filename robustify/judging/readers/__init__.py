@@ -87,7 +87,8 @@ class ReaderFits:
         return model
 
     def predict(self, train: Bools, test: Bools) -> Floats:
-        """Return the logits of the options of test items (t, K, ...), from a model of training items. Both are masks."""
+        """Fit a model to the training items, and return its logits for the options of the test items (t, K, ...). Both are
+        masks."""
         model, mask = self.model(train), self.options.mask[test]
         if self.x.ndim == 3:
             return model.logits(self.x[test])
@@ -112,7 +113,7 @@ class ReaderFits:
 
 @kept_for_last
 def _linear_models(items: Sequence[Item]) -> dict[tuple[Reader, bytes, bytes], FittedModel]:
-    """Return an empty store of linear models, which are small, for all readings of the same items."""
+    """Return an empty dict in which all readers of the same items share their linear models. The models are small."""
     return {}
 
 

@@ -101,4 +101,4 @@ def _check_rules(answers: Answers, rules: ScreenRules) -> None:
         return
     instead = f"Expected some of {', '.join(candidates)}." if candidates else "Remove it."
     instead = instead if templates or other_mode is None else f"Set `mode: {other_mode}`, which was asked."
-    raise UsageError(f"screen.{setting}: no answers in the view {view} have this. {instead}", code=code)
+    raise UsageError(f"screen.{setting} matches no answers in the view {view}. {instead}", code=code)

@@ -276,7 +276,7 @@ class Ranker:
         return partitions
 
     def _coefficients(self, train: Bools) -> Floats:
-        """Return the coefficients of the features of form, fitted on the items in the mask `train` (f,)."""
+        """Return the coefficients of the form features (f,), fitted on the items selected by the mask `train`."""
         assert self._form is not None
         return np.asarray(self._form.model(train).fitted)
 

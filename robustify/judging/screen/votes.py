@@ -56,7 +56,8 @@ class Votes:
 
 
 def cast_votes(answers: Answers, rules: ScreenRules, index: ItemIndex, *, plain: bool = False) -> Votes:
-    """Average each voter's answers to an item into one pick (-1 without answers). `plain` uses only the first (D.4)."""
+    """Average each voter's answers to an item, and pick the option with the highest average. The pick is -1 if there is no
+    answer, and -2 if options are tied. `plain` uses only the first (D.4)."""
     view = VIEW_OF[rules.mode]
     template, named = who_votes(answers, rules)
     voters = () if template is None else named

@@ -10,7 +10,8 @@ LooksSourceName = Literal["wrong", "blind", "panel"]
 
 
 class LooksSource(Quantity):
-    """Share of items that a model got right by looks, by one source, with the number of picks that the source used."""
+    """Estimate from one source of the share of items that a model got right by looks, and the number of picks that the
+    source used."""
 
     picks: int
 

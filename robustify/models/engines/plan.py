@@ -111,7 +111,8 @@ def check_room(encoded: Sequence[Sequence[int]], name: str, max_tokens: int, lon
 
 
 def check_lengths(encoded: Sequence[Encoded], name: str, longest: int) -> None:
-    """Raise `RequestError` with the positions of requests that total more than `longest` tokens."""
+    """Raise `RequestError` with the positions of requests in which context and continuation exceed `longest` tokens
+    together."""
     faults = {
         i: Notice(
             f"{len(e.context)} tokens of context plus {len(e.continuation)} of continuation; {name} accepts at most "

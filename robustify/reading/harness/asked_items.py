@@ -211,7 +211,7 @@ def _without(item: _Asked, passage: str | None) -> str:
 
 
 def _without_frame(texts: Sequence[str]) -> list[str]:
-    """Remove from prompts the words around the question that all prompts of a task share."""
+    """Remove the text before and after the question that all prompts of a task have in common."""
     if len({*texts}) < 2:
         return [*texts]
     lead = _LEAD.match(commonprefix(texts))  # noqa: RUF071 (texts, not paths)

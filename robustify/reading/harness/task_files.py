@@ -1,4 +1,4 @@
-"""Files of lm-eval tasks: the file of a task, group, or tag, the names in its YAML, and whether it refers to code.
+"""Find the YAML file of an lm-eval task, group, or tag, read the names in it, and detect references to code.
 
 Nothing here imports lm-eval or runs code of a task, because these files decide whether it may run.
 """
@@ -47,8 +47,8 @@ _Loader.add_constructor("!function", lambda loader, node: _Code(loader.construct
 
 @dataclass(slots=True)
 class TaskFiles:
-    """YAML files of a task, of the files that it includes, and of its members. `words` are the names in them, `code`
-    the functions, and `sets` the data. `modules` are copies of `data_beside`, which only name data and need not run.
+    """The YAML files of a task: its own, those that it includes, and those of its members. `words` are the names in them,
+    `code` the functions, and `sets` the data. `modules` are copies of `data_beside`, which only name data and need not run.
     `folders` are those of the files, and `task` is the name or file to load."""
 
     task: str
@@ -137,8 +137,8 @@ def _indexed(folder: Path) -> Index:
 
 @cache
 def _top_keys(path: Path, below: tuple[Path, ...]) -> Mapping[str, list[str]]:
-    """Return the words after the top-level keys that identify a task, such as `task` and `group`. Include the keys of
-    included files. A YAML parser would take a minute for all files."""
+    """Return the values of the top-level keys that identify a task (such as `task` and `group`), split into words. Include
+    the keys of included files. A YAML parser would take a minute for all files."""
     with suppress(OSError):
         text = path.read_text(encoding="utf-8", errors="replace")
         own = {
@@ -228,7 +228,7 @@ def _record(node: object, key: str, path: Path, files: TaskFiles, visited: set[i
 
 
 def _is_ours(module: Path) -> bool:
-    """Return whether a module has the source of `data_beside`, so that it can be replaced by our own copy."""
+    """Return whether a module is an exact copy of `data_beside`, and can be replaced by our own."""
     with suppress(OSError, ValueError):
         ours = Path(__file__).with_name("data_beside.py")
         return module.is_file() and module.read_text(encoding="utf-8") == ours.read_text(encoding="utf-8")

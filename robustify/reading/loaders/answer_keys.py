@@ -198,7 +198,8 @@ def _readings(raw: RawItem, key: str, inside: Labelled | None = None) -> tuple[R
 
 
 def _require_same_mark(key: str, inside: Labelled, readings: Readings) -> None:
-    """Refuse a letter as key if labels inside the options, as in `B) red`, contradict the order of the options."""
+    """Raise `ItemError` if the key is a letter, and the labels in the option texts (`B) red`) would make it name a
+    different option than the order of the options."""
     by_label = _by_mark(key, inside.labels, len(inside.labels)).get("label")
     if by_label and by_label != readings.get("label", readings["letter"]):
         raise ItemError(

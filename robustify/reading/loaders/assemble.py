@@ -199,8 +199,8 @@ def _counts_from_0(part: _Part) -> bool:
 def _counted_alike(
     source: Source, base: str, others: Sequence[_Part], guard: Guard, n_files: int
 ) -> _Part | None:
-    """Read a file whose keys may count from 0 or 1, given another file with the same fields and a key 0. Return None
-    if a key would be too large, or if the lack of a 0 would be too unlikely by chance."""
+    """Read a file whose keys may start at 0 or 1 as starting at 0, because another file with the same fields has a key of
+    0. Return None if a key would be too large, or if the lack of a 0 would be too unlikely by chance."""
     fields = {} if source.fields is None else source.fields.model_dump()
     part = _part(source.model_copy(update={"fields": FieldMap(**fields | {"key_is": "index"})}), base, guard)
     columns = {name: column for name, column in part.recognised.fields.items() if name != "key_is"}
@@ -249,7 +249,7 @@ def _part(source: Source, base: str, guard: Guard) -> _Part:
 
 
 def _set_by_name(source: Source, guard: Guard) -> NamedSet | None:
-    """Load a set by its name, or return None for a file."""
+    """Load the set that a source names, or return None if the source is a file path."""
     if named_set(source.path) is None:
         return None
     from robustify.reading.harness import load_named

@@ -66,8 +66,8 @@ def table_of_items(name: str, table: SourceTable) -> SourceTable:
 
 
 def special_table(table: SourceTable) -> SourceTable:
-    """Convert the records of a special layout that most records have, and name the layout. Return any other table
-    unchanged."""
+    """Convert the records if most of them have one special layout, and set the table's layout name. Return any other
+    table unchanged."""
     sample = [] if table.layout else [row.cells for row in table.rows[:_SAMPLE_OF_LAYOUT]]
     for converter in SPECIAL_LAYOUTS:
         if 2 * sum(map(converter.applies, sample)) > len(sample):
@@ -260,7 +260,7 @@ def _has_points(value: object) -> bool | None:
 
 
 def _marked_cells(cells: Cells) -> Sequence[Cells] | Notice:
-    """Return a row with the letter of the only marked option instead of the mark or point columns."""
+    """Return the row with its mark or point columns replaced by the letter of the only marked option."""
     columns, marked = _mark_columns(cells), _marked_options(cells)
     if len(marked) != 1:
         return right_count_error(len(marked)).reason

@@ -174,7 +174,8 @@ def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
 
 
 def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -> list[str]:
-    """Return other columns that are named like a key and are nearly as full as the key, but may contradict it."""
+    """Return other columns whose names look like a key's and that have nearly as many values as the key column. They may
+    contradict it."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices), *checked}
     if fields.key is None or fields.key in several(fields.choices):
         return []

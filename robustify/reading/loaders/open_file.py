@@ -371,7 +371,7 @@ def _counting(names: Sequence[str]) -> bool:
 
 
 def _in_words(cells: Cells, named: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the columns of a row that contain class numbers, with the names of the classes."""
+    """Yield each column of a row whose value is a class number, with the name of the class."""
     for column, names in named.items():
         number = cells.get(column)
         if isinstance(number, int) and 0 <= number < len(names):

@@ -113,7 +113,7 @@ def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 
 def _opencompass(file: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a prediction of OpenCompass. Perplexities are not read, because they are means over a whole prompt. The prompts
+    """Read an OpenCompass prediction. Perplexities are not read, because they are means over a whole prompt. The prompts
     that they are about differ only in the answer at the end."""
     prompts = [
         _last(as_object(cell).get("prompt")) for name, cell in cells.items() if name.startswith("label: ")
@@ -230,7 +230,7 @@ def _usual_text(cells: Cells, part: str) -> str:
 
 
 def _events(file: LogFile) -> list[SourceRow]:
-    """Return a row for each sample of OpenAI Evals, with its events by their type, and the model of the run. Raise
+    """Return one row per OpenAI Evals sample, with the sample's events keyed by type, and the model of the run. Raise
     `DataError` if the file has several runs, or several matches of a sample."""
     n_runs = sum("spec" in row.cells for row in file.table.rows)
     matched = Counter(
@@ -312,7 +312,7 @@ def _promptfoo_prompt(cells: Cells) -> str:
 
 
 def _deepeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
-    """Read a row of the `predictions` of a benchmark."""
+    """Read a row of a DeepEval benchmark's `predictions`."""
     yield Archived(
         model="",
         sample=str(cells.get("Input")),

@@ -210,8 +210,8 @@ def fit_to_item(reply: LogReply, item: Item) -> LogReply:
 
 
 def bare_row(reply: LogReply, item: str, key: int, order: Order) -> Answer:
-    """Return the answer row of a reply without lengths. The item may be known only by ID and key. If there is no
-    pick, the best score is the pick."""
+    """Convert a reply to an answer row that contains no text lengths. The item may be known only by ID and key. If there is
+    no pick, the best score is the pick."""
     identity = Asked(item, str(reply.view), reply.model, order, reply.template, key)
     if reply.pick is None and reply.scores:
         return answer(identity, _in_own_order(reply.scores, order))

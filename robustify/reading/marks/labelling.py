@@ -138,7 +138,8 @@ def split_labels(options: Sequence[str]) -> Labelled | None:
 
 
 def split_at_equals(options: Sequence[str]) -> Labelled | None:
-    """Return options and labels separately if all options begin with labels such as `A=`, in the order of a series."""
+    """Split labels such as `A=` from the options if every option has one, and they run in order from the first letter or
+    number."""
     heads = [_EQUALS.match(option) for option in options]
     if len(options) < 2 or not all(heads):
         return None

@@ -308,7 +308,8 @@ def _exact_and_loose(options: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[s
 
 
 def equal_options(text: str, options: tuple[str, ...]) -> set[int]:
-    """Return the options that equal this text or, if there are none, differ only in case or a final period."""
+    """Return the options that equal this text or, if there are none, those that differ from it only in case or a final
+    period."""
     exact, loose = _exact_and_loose(options)
     plain = unspaced(text)
     equal = {index for index, option in enumerate(exact) if option and option == plain}

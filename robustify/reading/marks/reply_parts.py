@@ -176,7 +176,7 @@ def _first_matches(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
 
 
 def _unmarked_questions(reply: str, options: Sequence[str]) -> dict[int, bool]:
-    """Map the start of each possible question to whether it is certainly a question. A possible question is a
+    """Return the start of each possible question, with True if it is certainly a question. A possible question is a
     paragraph after the first line that precedes other labeled options, or that asks and announces an answer."""
     lines = reply.split("\n", _MOST_LINES)[:_MOST_LINES]
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]

@@ -166,8 +166,8 @@ def unpaired_change(
 
 
 def added_change(number: str, x: Sample, y: Sample) -> Change | None:
-    """Compare a number on the items that only the second run contains (`y`) with the number on all items of the first
-    run (`x`). Return None if there are too few new items."""
+    """Compare a statistic for the items that are only in the second run (`y`) with the same statistic for all items of the
+    first run (`x`). Return None if there are too few new items."""
     (first, n), (second, m) = ((rate(*sample), _size(*sample)) for sample in (x, y))
     if first.value is None or second.value is None or not n or not m or m < FEWEST_ADDED:
         return None

@@ -45,7 +45,7 @@ ANSWERS = "answers.parquet"
 
 @dataclass(frozen=True)
 class Side:
-    """One run of a pair, with the run's index and its IDs of the matched items."""
+    """One of two compared runs, with its position on the command line and its own IDs of the matched items."""
 
     place: int
     run: Run
@@ -77,7 +77,7 @@ class Side:
         return None if group_of is None else np.array([group_of[name] for name in names])
 
     def scored(self, model: str) -> ScoredModel:
-        """Return the model's credits on the matched items by view, scored with the settings of the run."""
+        """Return the model's score on each matched item in each view, under the run's settings."""
         screen, rules, answers = self.summary.screen, ScreenRules(), self.run.answers
         if screen is not None:
             rules = ScreenRules(mode=screen.mode, template=screen.template, norm=screen.norm or "chars")

@@ -1,4 +1,4 @@
-"""Convert errors that libraries raise when they load a model folder, because files are damaged or memory is exhausted."""
+"""Convert library errors raised while a model folder is loaded (damaged files or too little memory) to robustify errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

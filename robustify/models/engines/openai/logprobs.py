@@ -64,7 +64,7 @@ class Questions:
         return tokens
 
     def require(self, numbers: T | None, what: str) -> T:
-        """Return the numbers in a reply. Raise `ModelError` if the server did not send them."""
+        """Return `numbers`. Raise `ModelError` if the server did not send them."""
         if numbers is None:
             raise self.client.fault(
                 f"sent no {what}, although it did so in the capability probe",

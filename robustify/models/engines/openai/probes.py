@@ -201,13 +201,14 @@ class Recall:
 
 
 def can_still_fail(trials: Sequence[bool], control: Sequence[bool]) -> bool:
-    """Return whether a server would fail if it missed the word in all further trials."""
+    """Return whether the server could still fail if it missed the expected word in all remaining trials."""
     n_further = (n - len(trials) for n in _N_TRIALS if n > len(trials))
     return any(likelihood_ratio([*trials, *[False] * n], control) >= LEAST_RATIO for n in n_further)
 
 
 def likelihood_ratio(trials: Sequence[bool], control: Sequence[bool]) -> float:
-    """Return the likelihood ratio of guessing in the trials, against the probability of the control (uniform prior)."""
+    """Return the likelihood of the trials under random guessing, divided by their likelihood under the hit rate of the
+    control (uniform prior)."""
 
     def log_beta(hits: int, n: int) -> float:
         return math.lgamma(hits + 1) + math.lgamma(n - hits + 1) - math.lgamma(n + 2)
