@@ -1,4 +1,4 @@
-"""Loader of the data next to this file, for lm-eval tasks started from any folder. It does not import robustify."""
+"""Load the data files next to this module for lm-eval tasks, from any working directory. It does not import robustify."""
 
 from pathlib import Path
 from typing import Any
