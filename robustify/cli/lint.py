@@ -75,7 +75,7 @@ def lint(
     fail_on: str,
     fix: bool,
 ) -> int:
-    """Find cues that reveal the keys of items, and find harness errors in logs.
+    """Find cues that reveal keys, and find harness errors in logs.
 
     No model is needed. A cue in one item, such as the longest option, is a note. If the keys of a file, or of all files
     together, have a cue significantly more or less often than expected, this is a warning. Defects are also warnings. The
