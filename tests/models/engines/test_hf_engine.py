@@ -308,14 +308,17 @@ def test_a_chat_template_speaks_and_the_text_cannot(tmp_path: Path) -> None:
 @pytest.mark.parametrize("intel", [False, True])
 def test_one_dnn_computes_the_same_product(rows: int, intel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     from robustify.models.engines.local import linear as layers_module
-    from robustify.models.engines.local.linear import OneDnnLinear, linear, quickened
+    from robustify.models.engines.local.linear import OneDnnLinear, linear, packed, quickened
 
     monkeypatch.setattr(layers_module, "is_intel", lambda: intel)
     draw = torch.Generator().manual_seed(0)
     given, weight, bias = (torch.randn(shape, generator=draw) for shape in ((2, rows, 48), (70, 48), (70,)))
     for added in (bias, None):
         expected = (given.double() @ weight.double().T + (0 if added is None else added.double())).float()
-        torch.testing.assert_close(linear(given, weight, added), expected, rtol=1e-4, atol=1e-4)
+        for stored in (weight, packed(weight)):
+            torch.testing.assert_close(linear(given, stored, added), expected, rtol=1e-4, atol=1e-4)
+            active = linear(given, stored, added, activation="gelu")
+            torch.testing.assert_close(active, torch.nn.functional.gelu(expected), rtol=1e-4, atol=1e-4)
 
     layers = torch.nn.Sequential(torch.nn.Linear(48, 70), torch.nn.Linear(70, 48, dtype=torch.bfloat16))
     before, half = layers[0](given), type(layers[1])
@@ -324,6 +327,7 @@ def test_one_dnn_computes_the_same_product(rows: int, intel: bool, monkeypatch: 
     assert type(layers[1]) is half
     served = torch.backends.cpu.get_cpu_capability().startswith("AVX512") and not intel
     assert (type(layers[0]) is OneDnnLinear) == served
+    assert packed(weight).is_mkldnn == served
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can keep freed memory")

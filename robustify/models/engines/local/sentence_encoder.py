@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from robustify.models.engines.local.freed_memory import give_back
-from robustify.models.engines.local.linear import linear
+from robustify.models.engines.local.linear import linear, packed
 from robustify.models.engines.local.loading import loading
 from robustify.models.engines.protocols import Progress, no_progress
 
@@ -50,6 +50,10 @@ class _Encoder:
                 f"config.json: unsupported type of encoder ({', '.join(kind)}); expected {', '.join(_KIND)}"
             )
         weights = {name: tensor.to(dtype) for name, tensor in load_file(folder / "model.safetensors").items()}
+        layers = {
+            name for name, tensor in weights.items() if name.startswith("encoder.") and tensor.ndim == 2
+        }
+        weights |= {name: packed(weights[name]) for name in layers}
         return cls(
             weights, config["num_hidden_layers"], config["num_attention_heads"], config["layer_norm_eps"]
         )
@@ -75,11 +79,12 @@ class _Encoder:
         attended = by_head.transpose(1, 2).flatten(2)
         attention = self._linear(f"{name}.attention.output.dense", attended)
         states = self._normed(f"{name}.attention.output", states + attention)
-        inner = functional.gelu(self._linear(f"{name}.intermediate.dense", states))
+        inner = self._linear(f"{name}.intermediate.dense", states, activation="gelu")
         return self._normed(f"{name}.output", states + self._linear(f"{name}.output.dense", inner))
 
-    def _linear(self, name: str, states: Tensor) -> Tensor:
-        return linear(states, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
+    def _linear(self, name: str, states: Tensor, activation: str = "none") -> Tensor:
+        weight, bias = (self.weights[f"{name}.{part}"] for part in ("weight", "bias"))
+        return linear(states, weight, bias, activation=activation)
 
     def _normed(self, name: str, states: Tensor) -> Tensor:
         scale, shift = (self.weights[f"{name}.LayerNorm.{part}"] for part in ("weight", "bias"))
