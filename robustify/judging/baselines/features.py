@@ -35,6 +35,8 @@ NAMES = (
     "compatibility_forms", "mixed_alphabets", "combining_marks",
 )  # fmt: skip
 """Features of `matrix`, which contains each of them twice."""
+_ITEMS = 10_000
+"""Number of items whose features are compared at a time."""
 
 
 @kept_for_last
@@ -49,9 +51,17 @@ def matrix(items: Sequence[Item]) -> Floats:
     raw, k = amounts(items), np.array([item.k for item in items], dtype=np.int64)
     if not len(raw):
         return np.zeros((0, 2 * len(NAMES)))
-    deviations = raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0)
+    features = np.empty((len(raw), 2 * len(NAMES)))
+    deviations = features[:, len(NAMES) :]
+    # Copies of the features of 100,000 items would take 110 MiB each, so they are written in place, a few items at a time.
+    end = 0
+    for sizes in np.array_split(k, 1 + len(k) // _ITEMS):
+        start, end = end, end + int(sizes.sum())
+        part = raw[start:end]
+        deviations[start:end] = _centred(part, sizes)
+        features[start:end, : len(NAMES)] = standardised(part, sizes)
     scale = np.sqrt(np.mean(deviations**2, axis=0))
-    features = np.hstack([standardised(raw, k), deviations / np.where(scale > ROUNDING, scale, np.inf)])
+    deviations /= np.where(scale > ROUNDING, scale, np.inf)
     features.flags.writeable = False
     return features
 
@@ -147,11 +157,15 @@ def first_numbers(texts: Sequence[str]) -> list[float]:
     return [float(number.replace(",", "")) if number.count(".") < 2 else math.nan for number in numbers]
 
 
+def _centred(raw: Floats, k: Ints) -> Floats:
+    return np.asarray(raw - np.repeat(np.add.reduceat(raw, np.cumsum(k) - k) / k[:, None], k, axis=0))
+
+
 def standardised(raw: Floats, k: Ints) -> Floats:
     """Standardize features to mean 0 and deviation 1 within each item (sum of k, f). Features without spread become 0."""
     starts = np.cumsum(k) - k
     size = k[:, None].astype(np.float64)
-    centred = raw - np.repeat(np.add.reduceat(raw, starts) / size, k, axis=0)
+    centred = _centred(raw, k)
     spread = np.sqrt(np.add.reduceat(centred**2, starts) / size)
     varies = spread > ROUNDING
     return np.asarray(centred * np.repeat(varies / np.where(varies, spread, 1.0), k, axis=0))
