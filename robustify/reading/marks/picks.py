@@ -63,7 +63,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _WORDS = answer_words()
 _NAME, _IS = _WORDS["name"], _WORDS["is"]
 _ANNOUNCED = _compiled(
-    rf"(?:(?<!\w)|(?<=[^\x00-\x7f])(?=[^\x00-\u2fff])){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?(?<![不非]){_IS}[\s:：*_]*|{_WORDS['announced']}|####|<answer>|\\(?:boxed|fbox)\s?(?=\{{)"
+    rf"(?:(?<!\w)|(?<=[^\x00-\x7f])(?=[^\x00-\u2fff])){_NAME}(?!\w*(?:ed|ing)\b)[^\n.:：=?]{{0,40}}?(?<![不非]){_IS}[\s:：*_]*|{_WORDS['announced']}|####|<answer>|<\|begin_of_(?:box|solution)\|>|\\(?:boxed|fbox)\s?(?=\{{)"
 )
 _DENIED = _compiled(rf"{_WORDS['denied']}\Z")
 _LEAD = _compiled(rf"{_WORDS['lead']}|(?:the\s+)?{_NAME}\b\s*{_IS}?[\s:：]*")

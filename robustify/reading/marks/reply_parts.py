@@ -24,7 +24,9 @@ _TAG = re.compile(
 )
 _CLOSES = re.compile(r"[<\[◁]/|<\|end|<\|inner_suffix|<unused95", re.IGNORECASE)
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
-_FINAL = re.compile(r"<\|channel\|>\s*final\b", re.IGNORECASE)
+_FINAL = re.compile(r"<\|channel\|>\s*final\b|assistantfinal", re.IGNORECASE)
+_BARE_CHANNEL = re.compile(r"(?:assistant)?analysis(?=[A-Z])|.*?assistantfinal", re.DOTALL)
+"""Channels whose marks a server took off, as in `analysisWe see...assistantfinalB`."""
 _ENDS = ("<|end|>", "<|return|>", "<|start|>", _CHANNEL)
 _RESULTS = {
     "answer", "final_answer", "correct_answer", "result", "letter", "choice", "option", "prediction", "answer_letter",
@@ -57,7 +59,7 @@ class ReasoningSplit(NamedTuple):
 
 def split_reasoning(text: str) -> ReasoningSplit:
     """Remove the reasoning from a reply, in linear time and without raising errors."""
-    if _CHANNEL in text:
+    if _CHANNEL in text or _BARE_CHANNEL.match(text):
         return _final_channel(text)
     before, depth, end = "", 0, 0
     for tag in _TAG.finditer(text):
