@@ -40,7 +40,7 @@ def page_tables(s: Summary, provenance: Mapping[str, Any], kept: str, *, explore
         **{name: by_model(s, name) if name in WIDE else measured(s, name, Kept) for name in SECTIONS},
         **_of_models(s, kept, Kept),
         "models": table(
-            "Models", ("Model", "Engine", "Weights", "Type", "Licence"),
+            "Models", ("Model", "Engine", "Weights", "Type", "License"),
             ((name, *map(m.get, ("engine", "weights", "dtype", "licence"))) for name, m in models),
         ),
     }  # fmt: skip
