@@ -98,7 +98,8 @@ def design_effect(credit: Floats, groups: Ints | None = None, level: float = 0.9
 
     This is the design effect, times (t(df) / t(n - 1))^2 (Korn and Graubard 1998), by the `clustered_variance` of the sum.
     If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis - 1) for G groups (Box and Andersen 1955).
-    If credits do not vary, groups count as items.
+    If credits do not vary, groups count as items. The effect is at least that of the correlation within groups (Fleiss and
+    Cuzick 1979), because the sums of large groups with equal credits, such as all right, vary too little.
     """
     n = len(credit)
     n_groups = clusters(n, groups)
@@ -119,7 +120,10 @@ def design_effect(credit: Floats, groups: Ints | None = None, level: float = 0.9
     tail, kurtosis = 0.5 + level / 2, n_groups * float((sums**4).sum()) / square**2
     df = max(1.0, min(own_df, 2 * n_groups / max(kurtosis - 1, ROUNDING)))
     t_ratio = float(stdtrit(df, tail) / stdtrit(n - 1, tail)) ** 2
-    return max(1.0, variance / float(centred @ centred) * t_ratio)
+    size, spread = group_sums(np.ones(n), groups), float(centred @ centred)
+    within = spread - float((sums**2 / size).sum())
+    correlation = max(0.0, 1 - within / spread * n / (n - n_groups))
+    return max(1 + correlation * (float(size @ size) / n - 1), variance / spread * t_ratio)
 
 
 def clustered_variance(deviations: Floats, groups: Ints) -> tuple[float, float]:

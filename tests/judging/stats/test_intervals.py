@@ -162,6 +162,18 @@ def test_passages_count_as_what_they_are_worth() -> None:
     assert np.mean(inside["alone"]) < 0.85
 
 
+@pytest.mark.parametrize("mean", [0.05, 0.8, 0.95])
+def test_a_few_large_groups_among_many_items_are_covered(mean: float) -> None:
+    """By the sums of groups alone, as few as 61 % were, because large groups were often all right or all wrong."""
+    rng, group = np.random.default_rng(0), np.repeat(np.arange(300), [30] * 10 + [1] * 290)
+    inside = []
+    for _ in range(400):
+        alike = rng.beta(mean, 1 - mean, 300)
+        ci = rate((rng.random(len(group)) < alike[group]).astype(np.float64), group).ci
+        inside.append(ci is not None and ci[0] <= mean <= ci[1])
+    assert np.mean(inside) >= 0.95 - 0.022  # two standard errors
+
+
 def test_few_groups_give_no_interval_and_groups_of_one_are_none() -> None:
     won = np.arange(300) % 3 == 0
     assert rate(won * 1.0, np.arange(300) % 29) == Rate(pytest.approx(1 / 3), 300, None)
