@@ -12,7 +12,7 @@ from os.path import commonprefix
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
 from robustify.reading.columns import NAMES, usual_names
-from robustify.reading.loaders.rows import Cells, SourceRow, as_object, cell_or_none
+from robustify.reading.loaders.rows import Cells, SourceRow, as_integer, as_object, cell_or_none
 from robustify.reading.logs.log import LogFile
 from robustify.reading.logs.naming import whole_number
 from robustify.reading.logs.requested import numbered_texts
@@ -186,6 +186,15 @@ def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
     )
 
 
+def _tries(file: LogFile) -> list[SourceRow]:
+    """Return the reviews of EvalScope 1, and whether each is a later try at the item of its group."""
+    first: dict[object, int] = {}
+    for row in sorted(file.table.rows, key=lambda row: as_integer(row.cells.get("index")) or 0):
+        first.setdefault(cell_or_none(row.cells, "sample_score.group_id"), row.line)
+    later = {row.line for row in file.table.rows} - {*first.values()} if None not in first else set[int]()
+    return [replace(row, cells={**row.cells, "is_later": row.line in later}) for row in file.table.rows]
+
+
 def _evalscope(file: LogFile, cells: Cells) -> Iterator[Archived]:
     """Read a review written by EvalScope 1."""
     score = as_object(as_object(cells.get("sample_score")).get("score"))
@@ -198,6 +207,7 @@ def _evalscope(file: LogFile, cells: Cells) -> Iterator[Archived]:
         keys=_texts_of(cells.get("target")),
         right=_any(scores_of_row(as_object(score.get("value"))).values()),
         raw=raw,
+        is_copy=bool(cells["is_later"]),
     )
 
 
@@ -368,7 +378,11 @@ FORMATS = (
         _helm,
     ),
     Format(
-        "evalscope", with_members("index", "target", "sample_score"), lambda file: file.path.stem, _evalscope
+        "evalscope",
+        with_members("index", "target", "sample_score"),
+        lambda file: file.path.stem,
+        _evalscope,
+        _tries,
     ),
     Format(
         "evalscope-0",
