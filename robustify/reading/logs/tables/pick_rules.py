@@ -174,6 +174,18 @@ FOREIGN = (
         "--map pick=response.body.choices.",
     ),
     Foreign(
+        "Anthropic (batch results)",
+        frozenset({"custom_id", "result"}),
+        "It has no keys. Use --data ITEMS --map id=custom_id --map model=result.message.model "
+        "--map pick=result.message.content.",
+    ),
+    Foreign(
+        "Gemini (batch results)",
+        frozenset({"key", "response"}),
+        "It has no keys. Use --data ITEMS --map id=key --map model=response.modelVersion "
+        "--map pick=response.candidates.",
+    ),
+    Foreign(
         "FastChat (judgments)",
         frozenset({"question_id", "model", "judge", "judgment"}),
         "It has marks for free texts, but no options. To grade such texts, see `robustify free`.",
@@ -304,7 +316,7 @@ class PickCells(HoldsText):
             cells = cells[0]
         if isinstance(cells, str):
             cells = [text for text in re.split(r"[\s,;]+", cells.strip(" []()")) if text]
-        elif isinstance(cells, dict):
+        elif isinstance(cells, dict) and len(cells) > 1:
             cells = [cells[label] for label in sorted(cells, key=lambda label: (len(label), label))]
         values = [_number_of(cell) for cell in cells] if isinstance(cells, list) else []
         return [] if all(value is None for value in values) else [*map(log.number_or_nan, values)]
@@ -316,11 +328,25 @@ def _number_of(cell: object) -> object:
     return next((members[name] for name in ("sum_logits", "logprob", "score") if name in members), cell)
 
 
+_UNSPOKEN = ("thinking", "redacted_thinking", "reasoning")
+"""Types of the parts of a reply that a model does not show."""
+
+
 def _reply_of(cell: object) -> object:
-    """Return the text of a chat message or of a server response's first choice. Return any other cell unchanged."""
+    """Return the text of a chat message, or of the first choice or candidate in a server response, without its
+    reasoning. Return any other cell unchanged."""
     match cell:
-        case [dict() as first, *_] | {"message": dict() as first}:
-            return _reply_of(first)
+        case [dict(), *_]:
+            parts = (rows.as_object(part) for part in cell)
+            spoken = (part for part in parts if part.get("type") not in _UNSPOKEN and not part.get("thought"))
+            first = next(spoken, None)
+            return cell if first is None else _reply_of(first)
+        case (
+            {"message": dict() as inner}
+            | {"content": dict() | [dict(), *_] as inner}
+            | {"parts": [dict(), *_] as inner}
+        ):
+            return _reply_of(inner)
         case {"content": str() as text} | {"text": str() as text}:
             return text
         case _:

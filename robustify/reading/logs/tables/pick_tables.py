@@ -292,7 +292,11 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
     item = _item(cells, encoding)
     model = cells.model or encoding.models.get("") or encoding.models.get(cells.text("model"))
     if not model:
-        raise ItemError("the model name is missing or does not look like a name", code="no-model-name")
+        raise ItemError(
+            "the model name is missing or does not look like a name. Name the model of all rows with --map model==NAME, or "
+            "set such rows aside with --skip-bad.",
+            code="no-model-name",
+        )
     pick, scores = cells.parts.get("pick"), cells.scores
     answer = encoding.picks.answer(pick, item.k or MOST, item.choices)
     if scores and item.k not in (0, len(scores)):
