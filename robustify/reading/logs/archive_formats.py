@@ -43,12 +43,12 @@ class Archived(HoldsText):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How to read one tool's files: `recognizes` them, names their `task`, and returns `replies` from their `rows`."""
+    """How to read one tool's files: `recognizes` them, returns `replies` from their `rows`, and names their `task`."""
 
     kind: str
     recognizes: Callable[[LogFile], bool]
-    task: Callable[[LogFile], str]
     replies: Callable[[LogFile, Cells], Iterable[Archived]]
+    task: Callable[[LogFile], str] = lambda file: file.path.stem
     rows: Callable[[LogFile], Sequence[SourceRow]] = lambda file: file.table.rows
 
 
@@ -361,54 +361,28 @@ FORMATS = (
     Format(
         "every-eval-ever",
         with_members("evaluation_id", "model_id", "sample_id", "input", "evaluation"),
-        _evaluation,
         _every_eval_ever,
+        _evaluation,
     ),
-    Format(
-        "opencompass",
-        lambda file: file.table.outer == "opencompass",
-        lambda file: file.path.stem,
-        _opencompass,
-    ),
-    Format("openeval", with_members("item_content", "responses"), _openeval_task, _openeval),
+    Format("opencompass", lambda file: file.table.outer == "opencompass", _opencompass),
+    Format("openeval", with_members("item_content", "responses"), _openeval, _openeval_task),
     Format(
         "helm",
         with_members("instance", "request", "result"),
-        lambda file: file.path.resolve().parent.name,
         _helm,
+        lambda file: file.path.resolve().parent.name,
     ),
-    Format(
-        "evalscope",
-        with_members("index", "target", "sample_score"),
-        lambda file: file.path.stem,
-        _evalscope,
-        _tries,
-    ),
-    Format(
-        "evalscope-0",
-        with_members("raw_input", "choices", "reviewed"),
-        lambda file: file.path.stem,
-        _reviewed,
-    ),
+    Format("evalscope", with_members("index", "target", "sample_score"), _evalscope, rows=_tries),
+    Format("evalscope-0", with_members("raw_input", "choices", "reviewed"), _reviewed),
     Format(
         "openai-evals",
         with_members("spec"),
-        lambda file: str(cell_or_none(file.table.rows[0].cells, "spec.eval_name") or file.path.stem),
         _openai_evals,
+        lambda file: str(cell_or_none(file.table.rows[0].cells, "spec.eval_name") or file.path.stem),
         _events,
     ),
-    Format(
-        "promptfoo",
-        with_members("testIdx", "provider", "prompt", "vars"),
-        lambda file: file.path.stem,
-        _promptfoo,
-    ),
-    Format("deepeval", with_members(*_ROWS_OF_DEEPEVAL), lambda file: file.path.stem, _deepeval),
-    Format(
-        "wandb",
-        with_members("data", "labels", "raw_predictions", "filtered_predictions"),
-        lambda file: file.path.stem,
-        _wandb,
-    ),
+    Format("promptfoo", with_members("testIdx", "provider", "prompt", "vars"), _promptfoo),
+    Format("deepeval", with_members(*_ROWS_OF_DEEPEVAL), _deepeval),
+    Format("wandb", with_members("data", "labels", "raw_predictions", "filtered_predictions"), _wandb),
 )
 """In order. The first one that recognizes a file reads it."""
