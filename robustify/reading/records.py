@@ -39,7 +39,8 @@ _FEWEST_WITH_IDS, _MOST_SAMPLED = 3, 10_000
 _MOST_ABOVE = 6
 _NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
 _EXCEL_SEPARATOR = re.compile(r"sep=.\r?\n", re.IGNORECASE)
-"""Line that Excel writes above a header."""
+_MARKDOWN_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*")
+"""Lines that Excel writes above a header, and Markdown below it."""
 
 
 class _Records:
@@ -105,12 +106,19 @@ def _blank_rows(records: _Records) -> tuple[Notice, ...]:
 
 
 def _lines(text: rows.Text, newline: str = "\n") -> Iterator[str]:
-    """Yield the lines of a text. The line that Excel writes above a header becomes blank, so that line numbers stay
-    the same."""
+    """Yield the lines of a text. Lines beside the header that Excel or Markdown writes become blank, so that line numbers
+    stay the same."""
     with text(newline) as lines:
-        for first in islice(lines, 1):
-            yield "\n" if _EXCEL_SEPARATOR.fullmatch(first) else first
+        for line, mark in zip(islice(lines, 2), (_EXCEL_SEPARATOR, _MARKDOWN_RULE), strict=False):
+            yield "\n" if mark.fullmatch(line) else line
         yield from lines
+
+
+def list_rows(name: str, members: Sequence[tuple[int, Sequence[object]]]) -> rows.SourceTable:
+    """Read the rows of a list of records, each a list of texts, numbers, and nulls, with or without a header above them.
+    Raises the same errors as `csv_rows`."""
+    texts = [(line, ["" if cell is None else str(cell) for cell in cells]) for line, cells in members]
+    return _records_table(name, _Records(lambda: texts))
 
 
 def _records_table(name: str, records: _Records) -> rows.SourceTable:

@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from sys import intern
+from types import NoneType
+from typing import TypeGuard
 
 from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.columns import NAMES, usual_names
@@ -32,9 +34,12 @@ from robustify.reading.loaders.rows import (
     undecoded,
     whole_text,
 )
+from robustify.reading.records import list_rows
 
 _SPACE = " \t\r\n"
 _BLANK = re.compile(f"[{_SPACE}]*")
+_CELLS = (str, int, float, NoneType)
+_PYTHON = re.compile(r"\s*[\[{]\s*'")
 
 
 class _RefusedError(ValueError):
@@ -46,7 +51,7 @@ class _RefusedError(ValueError):
 
 
 def _refuse_constant(name: str) -> object:
-    raise _RefusedError(Notice(f"{name} is not a JSON number", code="not-a-json-number"))
+    raise _RefusedError(Notice(f"{name} is not a JSON number. Write null", code="not-a-json-number"))
 
 
 def _object(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
@@ -84,7 +89,9 @@ def json_rows(name: str, text: Text) -> SourceTable:
     start = [line for _, line in islice(_lines(text), 2)]
     if start[0].startswith("["):
         content = whole_text(text)
-        return _table(name, _members(name, content, content.index("[") + 1, "]"))
+        members = _members(name, content, content.index("[") + 1, "]")
+        records = [(line, value) for line, value in members if _is_record(value)]
+        return list_rows(name, records) if len(records) == len(members) > 1 else _table(name, members)
     if not _one_a_line(text):
         content = whole_text(text)
         return _document_rows(name, whole_object(name, content), content)
@@ -138,6 +145,11 @@ def value_or_reason(line: str) -> Cells | Notice:
     return _object_or_reason(value)
 
 
+def _is_record(value: object) -> TypeGuard[list[str | float | None]]:
+    """Return whether a value is a list of cells, as a table without names has it."""
+    return isinstance(value, list) and len(value) > 2 and all(isinstance(cell, _CELLS) for cell in value)
+
+
 def _object_or_reason(value: object) -> Cells | Notice:
     match value:
         case dict():
@@ -145,7 +157,8 @@ def _object_or_reason(value: object) -> Cells | Notice:
         case [[str(), *_] as turns, [dict(), *_] as questions, str() as name]:
             # DREAM and C3: a conversation, its questions, and its ID.
             return {"passage": turns, "questions": questions, "id": name}
-    return Notice(f"the row is {json_kind(value)}; expected an object", code="not-an-object")
+    text = f"the row is {json_kind(value)}; expected an object with fields, such as question, A, B, C, D, and answer"
+    return Notice(text, code="not-an-object")
 
 
 def _members(
@@ -177,7 +190,7 @@ def _members(
     if not inner and text[start + len(close) :].strip(_SPACE):
         raise DataError(
             f"{name}:{_line_at(text, start)}: more text follows the JSON document; "
-            "expected one document, or one object per line",
+            "expected one document, or one object per line. If these are objects, `jq -c .` writes them so.",
             code="text-after-json",
         )
     return _distinct(members)
@@ -298,6 +311,10 @@ def _reason(error: ValueError | RecursionError, text: str) -> Notice:
                 return Notice(
                     "not valid JSON: it ends too early and may be truncated, or a text contains a raw line break",
                     code="truncated-json",
+                )
+            if _PYTHON.match(text):
+                return Notice(
+                    "not JSON but Python, with texts in '...'. Use `json.dumps`", code="python-not-json"
                 )
             return Notice(f"not valid JSON: column {error.colno}", code="invalid-json")
         case _RefusedError():
