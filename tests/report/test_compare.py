@@ -54,6 +54,20 @@ def test_a_run_is_as_itself_which_is_no_test(run: Run) -> None:
     assert {c.difference.ci for c in same} == {None}, "an interval of a difference that is 0 on every item"
 
 
+def test_items_that_one_run_did_not_answer_are_counted_beside_the_result(tmp_path: Path) -> None:
+    """A model that gives no answer where it is wrong seems better on the items that both answered."""
+    first = answered(tmp_path / "first", "m", lambda at: at % 2 == 0)
+
+    def picks(at: int, item: Item) -> dict[str, int | None]:
+        return {"choices_only": voted(at, item), "full": item.key if at % 4 < 3 else None}
+
+    second = imported_run(tmp_path / "second", made_up(60), picks, "m")
+    found = compared([first.folder, second.folder], GUARD)
+    (change,) = (c for c in found.changes if (c.number, c.part) == ("full", "all"))
+    assert (change.paired, change.difference.n, change.left_out) == (True, 45, 15)
+    assert re.findall(r"\d+", change.noise) == ["15"]
+
+
 def test_what_moved_is_counted_and_named_with_both_verdicts(run: Run, tmp_path: Path) -> None:
     other = made_run(tmp_path, None)
     path = other.folder / "verdicts.csv"

@@ -61,6 +61,16 @@ def test_two_tables_are_compared_item_by_item_in_either_order(robustify, tmp_pat
     assert "tuned over base" in page
 
 
+def test_items_that_one_model_did_not_answer_are_counted_beside_the_result(robustify, tmp_path: Path) -> None:
+    for name, seed in (("base", 1), ("tuned", 2)):
+        picks(tmp_path / f"{name}.csv", 0.5, seed=seed)
+    *lines, end = (tmp_path / "tuned.csv").read_text("utf-8").split("\n")
+    lines[-30:] = [line.rpartition(",")[0] + "," for line in lines[-30:]]
+    (tmp_path / "tuned.csv").write_text("\n".join([*lines, end]), encoding="utf-8")
+    (pair,) = json.loads(robustify("compare", "base.csv", "tuned.csv", "--json").out)["pairs"]
+    assert (pair["difference"]["n"], pair["left_out"]) == (N - 30, 30)
+
+
 def test_columns_are_mapped_as_in_import(robustify, tmp_path: Path) -> None:
     for name, seed in (("base", 1), ("tuned", 2)):
         picks(tmp_path / f"{name}.csv", 0.5, seed=seed)

@@ -16,7 +16,7 @@ from robustify.judging.measures import LOOKS, MEASURES
 from robustify.judging.stats.intervals import NORMAL, clusters, effective_size, rate
 from robustify.judging.stats.tests import LEVEL, detectable, independent_difference, newcombe
 from robustify.judging.summary.quantity import Part, Quantity
-from robustify.report.format import plain
+from robustify.report.format import counted, plain
 from robustify.report.printing import label
 from robustify.runs.run import Run
 
@@ -40,9 +40,10 @@ class Change(Part):
     If `paired`, it is computed on matched items that both runs answered and tested by McNemar's test (by groups of items if
     there are any), `p` exact and `p_mid` the mid-p. Otherwise, it is computed from the intervals in the summaries (Newcombe
     1998, method 10), which is too wide if the items are the same. `p_holm` adjusts the mid-p over all numbers of all pairs.
-    `same` means equal credit on every item, so that there is nothing to test. `one_cut` means that the verdicts of a run
-    share one cut, so that no test of single items holds. `voter` marks a score on kept items that selection biases. In the
-    part `added`, `first` is on all items of the first run, and `second` on the items that only the second run contains.
+    `left_out` counts the items scored on one side only, which are not compared: the test assumes that scores are missing at
+    random. `same` means equal credit on every item, so that there is nothing to test. `one_cut` means that the verdicts of
+    a run share one cut, so that no test of single items holds. `voter` marks a score on kept items that selection biases.
+    In the part `added`, `first` is on all items of the first run, and `second` on the items that only the second contains.
     """
 
     number: str
@@ -56,6 +57,7 @@ class Change(Part):
     p_mid: float | None
     paired: bool
     voter: bool = False
+    left_out: int = 0
     same: bool = False
     one_cut: bool = False
     p_holm: float | None = None
@@ -99,7 +101,11 @@ class Change(Part):
 
     @property
     def noise(self) -> str:
-        """Result of the test in words."""
+        """Result of the test in words, with the number of items left out."""
+        return self._result + not_counting(self.left_out)
+
+    @property
+    def _result(self) -> str:
         if self.one_cut:
             return "not tested, because one cutoff decides all verdicts of a run"
         if self.changed is None:
@@ -119,6 +125,11 @@ class Change(Part):
         return {**super().tree(), "mde": self.mde, "changed": self.changed, "degraded": self.degraded}
 
 
+def not_counting(left_out: int) -> str:
+    """Return the words for items that are left out because only one side has a score, or "" if there are none."""
+    return f", not counting {counted(left_out, 'item')} scored on one side only" if left_out else ""
+
+
 def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Ints | None) -> Change:
     """Return the change of a number on items that both runs answered. Credits `x`, `y` are NaN if unanswered (n_items,)."""
     answered = ~np.isnan(x + y)
@@ -131,6 +142,7 @@ def paired_change(number: str, models: Models, x: Floats, y: Floats, groups: Int
     return Change(
         number=number, part="all", models=models, first=first, second=second, difference=difference,
         error=estimate.error, p=None if same else tested.p, p_mid=None if same else tested.p_mid, paired=True, same=same,
+        left_out=int(np.count_nonzero(np.isnan(x) != np.isnan(y))),
     )  # fmt: skip
 
 
@@ -145,6 +157,7 @@ def looks_change(models: Models, x: Floats, y: Floats, groups: Ints | None) -> C
     return Change(
         number=LOOKS.name, part="all", models=models, first=first, second=second, difference=Quantity.from_rate(estimate),
         error=estimate.error, p=p, p_mid=p, paired=True, same=np.array_equal(x[answered], y[answered]),
+        left_out=int(np.count_nonzero(np.isnan(x) != np.isnan(y))),
     )  # fmt: skip
 
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from robustify.judging.measures import MEASURES
 from robustify.judging.stats.intervals import NORMAL
 from robustify.judging.stats.tests import LEVEL, detectable, holm
 from robustify.judging.summary.model_parts import Paired
 from robustify.judging.summary.quantity import Quantity
-from robustify.report.compare.change import Tree, differences_plot
+from robustify.report.compare.change import Tree, differences_plot, not_counting
 from robustify.report.format import (
     ABSENT,
     Cell,
@@ -33,7 +34,8 @@ class ModelPair:
 
     `p` is the mid-p of McNemar's test (by groups of items if there are any), adjusted by Holm over all pairs of all tasks.
     `mde` is the smallest difference detectable with 80 % power at Holm's first level. `looks` is how much more the better
-    model owes to looks. If both are right on the `same` items, nothing is estimated.
+    model owes to looks. `left_out` counts the items that only one model has a score for. If both are right on the `same`
+    items, nothing is estimated.
     """
 
     task: str
@@ -44,6 +46,7 @@ class ModelPair:
     p: float | None
     mde: float | None
     looks: Quantity | None
+    left_out: int = 0
     same: bool = False
 
     @property
@@ -61,11 +64,12 @@ class ModelPair:
     @property
     def line(self) -> str:
         """The result as one sentence."""
-        return filled(catalogue()["compared"]["models"], {"pair": self})
+        line = filled(catalogue()["compared"]["models"], {"pair": self}).removesuffix(".")
+        return f"{line}{not_counting(self.left_out)}."
 
     def tree(self) -> Tree:
         """Return the pair as JSON values."""
-        fields = ("task", "better", "other", "view", "p", "mde", "changed", "by_looks", "same")
+        fields = ("task", "better", "other", "view", "p", "mde", "changed", "by_looks", "left_out", "same")
         values = {name: getattr(self, name) for name in fields}
         return values | {
             name: q and q.tree() for name, q in (("difference", self.difference), ("looks", self.looks))
@@ -75,7 +79,7 @@ class ModelPair:
 def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
     """Return the pairs of models of all runs, with scores on the full question or, if there are none, as cloze."""
     entries = [
-        (run.summary.benchmark.name or "", pair, view, paired)
+        (run.summary, pair, view, paired)
         for run in runs
         for pair in (run.summary.pairs or {}).values()
         for view, paired in _view(pair)
@@ -83,7 +87,7 @@ def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
     tested = [paired.p_mid for *_, paired in entries if paired.p_mid is not None]
     corrected = iter(holm(tested))
     pairs = []
-    for task, pair, view, paired in entries:
+    for summary, pair, view, paired in entries:
         p = None if paired.p_mid is None else next(corrected)
         same = not (paired.b or paired.c or paired.tied)
         swap = (paired.difference.value or 0.0) < 0
@@ -95,7 +99,11 @@ def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
         error = None if ci is None else (ci[1] - ci[0]) / 2 / NORMAL.inv_cdf(0.975)
         better, other = reversed(pair.models) if swap else pair.models
         mde = None if error is None else detectable(error, level)
-        pairs.append(ModelPair(task, better, other, view, difference, p, mde, looks, same))
+        scores = next(measure for measure in MEASURES if measure.name == view).read(summary)
+        answered = [values.all.n or 0 for name in pair.models if (values := scores.get(name)) and values.all]
+        left_out = max(0, sum(answered) - 2 * (difference.n or 0))
+        task = summary.benchmark.name or ""
+        pairs.append(ModelPair(task, better, other, view, difference, p, mde, looks, left_out, same))
     return tuple(pairs)
 
 
@@ -119,7 +127,7 @@ def pair_table(pairs: Sequence[ModelPair]) -> Table:
     rows = (
         (pair.task, f"{plain(pair.better)} over {plain(pair.other)}", cell(pair.difference.n),
          _with_ends(pair.difference), p_cell(pair.p), cell(pair.mde, "points"), _with_ends(pair.looks),
-         "same items right" if pair.same else _RESULTS[pair.changed])
+         ("same items right" if pair.same else _RESULTS[pair.changed]) + not_counting(pair.left_out))
         for pair in pairs
     )  # fmt: skip
     heads = ("Task", "Models", "Items", "Difference", "p", "Detectable", "More by looks", "Result")
