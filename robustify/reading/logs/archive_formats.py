@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from os.path import commonprefix
+from typing import Any
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
@@ -73,6 +74,16 @@ def _any(scores: Iterable[bool | None]) -> bool | None:
     return any(stated) if stated else None
 
 
+def _members(value: object) -> Sequence[Any]:
+    """Return a list as it is. Other values have no members."""
+    return value if isinstance(value, list) else ()
+
+
+def _correct(references: Iterable[object]) -> list[object]:
+    """Return the references that are tagged as correct."""
+    return [option for option in references if "correct" in _texts_of(as_object(option).get("tags"))]
+
+
 def _first(value: object) -> str:
     return "".join(_texts_of(value)[:1])
 
@@ -95,7 +106,7 @@ def _every_eval_ever(_: LogFile, cells: Cells) -> Iterator[Archived]:
     """Read an instance-level record (`instance_level_eval.schema.json`, 0.2). Several evaluations are topics."""
     question = as_object(cells.get("input"))
     attributed = cells.get("answer_attribution")
-    values = map(as_object, attributed if isinstance(attributed, list) else ())
+    values = map(as_object, _members(attributed))
     final = [attribution.get("extracted_value") for attribution in values if attribution.get("is_terminal")]
     raw = _first(as_object(cells.get("output")).get("raw"))
     yield Archived(
@@ -129,17 +140,14 @@ def _opencompass(file: LogFile, cells: Cells) -> Iterator[Archived]:
 
 def _openeval(_: LogFile, cells: Cells) -> Iterator[Archived]:
     """Read the first response of each model (`item_schema.json`, v0.1.0). References of HELM's items are their options."""
-    responses = cells.get("responses")
-    every = list(map(as_object, responses if isinstance(responses, list) else ()))
+    every = list(map(as_object, _members(cells.get("responses"))))
     by_model = {str(as_object(entry.get("model")).get("name")): entry for entry in reversed(every)}
     for model, response in reversed(by_model.items()):
-        metrics = [
-            (as_object(entry.get("metric")), entry.get("value")) for entry in response.get("scores") or ()
-        ]
-        references = as_object(cells.get("item_content")).get("references") or next(
-            (metric["references"] for metric, _ in metrics if metric.get("references")), ()
-        )
-        tagged = [entry for entry in references if "correct" in (as_object(entry).get("tags") or ())]
+        scores = map(as_object, _members(response.get("scores")))
+        metrics = [(as_object(entry.get("metric")), entry.get("value")) for entry in scores]
+        listed = [as_object(cells.get("item_content")), *(metric for metric, _ in metrics)]
+        references = next(filter(None, (_members(entry.get("references")) for entry in listed)), ())
+        tagged = _correct(references)
         adaptation = as_object(response.get("item_adaptation"))
         yield Archived(
             model=model,
@@ -169,7 +177,7 @@ def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
             code="options-scored-apart",
         )
     instance, request = as_object(cells.get("instance")), as_object(cells.get("request"))
-    references = instance.get("references") or ()
+    references = _members(instance.get("references"))
     completions = as_object(cells.get("result")).get("completions") or ()
     shown = as_object(cells.get("output_mapping"))
     yield Archived(
@@ -177,9 +185,7 @@ def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
         sample=str(instance.get("id")),
         prompt=str(request.get("prompt") or _last(request.get("messages"))),
         reply=_first(completions),
-        keys=_texts_of(
-            [option for option in references if "correct" in (as_object(option).get("tags") or ())]
-        ),
+        keys=_texts_of(_correct(references)),
         choices=_texts_of([*shown.values()] or references),
         stem=_first(instance.get("input")),
         is_copy="perturbation" in instance or bool(cells.get("train_trial_index")),
@@ -284,11 +290,10 @@ _EQUALS = frozenset({"equals", "contains", "icontains", "starts-with", "contains
 def _promptfoo(_: LogFile, cells: Cells) -> Iterator[Archived]:
     """Read a promptfoo result. The key is the text that a test expects, or a variable with a usual name of keys.
     Raise `ItemError` if the result has neither."""
-    asserted = as_object(cells.get("testCase")).get("assert")
     expected = [
         value
-        for test in map(as_object, asserted if isinstance(asserted, list) else ())
-        if test.get("type") in _EQUALS
+        for test in map(as_object, _members(as_object(cells.get("testCase")).get("assert")))
+        if str(test.get("type")) in _EQUALS
         for value in _texts_of(test.get("value"))
         if "{{" not in value
     ]

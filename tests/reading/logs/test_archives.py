@@ -1,12 +1,18 @@
 """Archives and lighteval come out as other logs do: the same items, picks, and refusals. A new format is one reader."""
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
+from functools import reduce
+from operator import getitem
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from robustify.base.errors import DataError, UsageError
+from robustify.base.errors import DataError, RobustifyError, UsageError
 from robustify.pipeline.linted_logs import may_be_log
 from robustify.reading.logs import (
     READERS,
@@ -65,6 +71,30 @@ def test_items_and_picks_are_those_of_the_archive(tmp_path: Path, kind: str) -> 
     }  # fmt: skip
     assert picks == PICKS
     assert codes(found.notes)[:2] == ["items-without-rows", "unreadable-answers"]
+
+
+def places(tree: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each member of a tree; of a list, only its first two members."""
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree[:2]) if isinstance(tree, list) else ()
+    for step, member in pairs:
+        yield (step,)
+        yield from ((step, *path) for path in places(member))
+
+
+@formats
+def test_members_of_any_type_end_in_no_other_error(tmp_path: Path, kind: str) -> None:
+    path = ARCHIVES[kind](tmp_path, boxes(), {"alpha": REPLIES["alpha"]})[0]
+    if path.suffix == ".csv":
+        pytest.skip("cells of a table are texts")
+    lines = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+    for place in places(documents := [*map(json.loads, lines)]):
+        for value in (7, "x", [7], [[]], {"a": 7}, None):
+            tree = deepcopy(documents)
+            parent = reduce(getitem, place[:-1], tree)
+            parent[place[-1]] = value
+            path.write_text("".join(f"{json.dumps(member)}\n" for member in tree))
+            with suppress(RobustifyError):
+                gather([read_log(path, LogOptions())], None, skip_bad=True)
 
 
 def test_five_models_of_an_archive_are_analyzed_by_item(tmp_path: Path) -> None:
