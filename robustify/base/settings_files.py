@@ -142,6 +142,7 @@ class _Refused(yaml.MarkedYAMLError):
 
 class _Strict(yaml.SafeLoader):
     deep = 0
+    shows_keys = True
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -163,13 +164,16 @@ class _Strict(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode) or key.tag != _TEXT:
                 raise _Refused("a key that is not a plain word", key.start_mark)
             if key.value in seen:
-                shown = f" {key.value}" if re.fullmatch(r"[\w.-]{1,40}", key.value) else ""
+                shown = (
+                    f" {key.value}" if self.shows_keys and re.fullmatch(r"[\w.-]{1,40}", key.value) else ""
+                )
                 raise _Refused(f"the key{shown} is repeated", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
 class _Texts(_Strict):
+    shows_keys = False
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
 

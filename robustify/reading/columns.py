@@ -7,6 +7,8 @@ refused, and nothing is guessed.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -80,6 +82,24 @@ _MARKS = frozenset(name_key(name) for part in ("option_mark", "key") for rank in
 def known_name(name: str) -> bool:
     """Return whether a column name is known as the name of a part of an item."""
     return name_key(without_notes(name)) in _KNOWN or column_label(name)[0] != ""
+
+
+_ONLY_KNOWN = ContextVar("only_known", default=False)
+
+
+@contextmanager
+def only_known_names() -> Iterator[None]:
+    """Show no column names but usual ones in messages. In a restricted set, any other name may be a word of an item."""
+    before = _ONLY_KNOWN.set(True)
+    try:
+        yield
+    finally:
+        _ONLY_KNOWN.reset(before)
+
+
+def may_show(names: Iterable[str]) -> bool:
+    """Return whether messages may contain column names, if they look like names."""
+    return not _ONLY_KNOWN.get() or all(map(known_name, names))
 
 
 def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:

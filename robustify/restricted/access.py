@@ -6,7 +6,7 @@ that already contacts its server.
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from robustify.base.redaction import muted
 from robustify.base.settings_files import shipped
 from robustify.items.item import Item
 from robustify.models.model_settings import ModelSettings
+from robustify.reading.columns import only_known_names
 from robustify.reading.guard import UNGUARDED
 from robustify.reading.loaders import Loaded, Source, load_many
 from robustify.restricted import ids, terms
@@ -46,9 +47,7 @@ class Access:
         and `DataError` if a file cannot be loaded."""
         about = self.manifest
         skip_bad |= about.data.skip_bad
-        bench = load_many(
-            [source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources], UNGUARDED
-        )
+        bench = _load([source.model_copy(update={"skip_bad": skip_bad}) for source in self.sources])
         _require_records(about.id, len(bench.items) + len(bench.quarantined), self.records)
         terms.renew(about.id, bench.items)
         return ids.keyed(bench, self.key.derived("ids"), about.id, about.version, skip_bad=skip_bad)
@@ -114,13 +113,19 @@ def accept(adapter: Adapter, name: str) -> Acceptance:
     return terms.record_acceptance(adapter, name, *_read(adapter))
 
 
+def _load(sources: Sequence[Source]) -> Loaded:
+    """Load files of a restricted set. Raises as `load_many`, with no names in messages that may be words of items."""
+    with only_known_names():
+        return load_many(sources, UNGUARDED)
+
+
 def _read(adapter: Adapter) -> tuple[dict[str, Pin], list[Item]]:
     """Read the files of a set. Return the pin (digest and record count) of each file, and the items. Raises as `accept`."""
     manifest, pins, items = adapter.manifest, dict[str, Pin](), list[Item]()
     own = adapter.folder.resolve().parent != shipped("adapters").resolve()
     for file, source in zip(manifest.data.files, _sources(adapter, {}), strict=True):
         with muted():
-            bench = load_many([source], UNGUARDED)
+            bench = _load([source])
         pin = Pin(sha256(Path(source.path)), len(bench.items) + len(bench.quarantined))
         # Nobody can add a digest to a manifest that ships with robustify, so the acceptance alone pins it.
         if file.records is None or (file.sha256 is None and own):

@@ -87,6 +87,12 @@ FAULTS: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
         [{**row, "group": rows[i - i % 2]["question"]} for i, row in enumerate(rows)]).encode(),
     "choices for names of fields": lambda rows: rows_as_json(
         [{"q": r["question"], **{c.split()[-1]: 1 for c in r["choices"]}} for r in rows]).encode(),
+    "choices for names of all fields": lambda rows: rows_as_json(
+        [{"question": r["question"], **{c.split()[-1]: 1 for c in rows[0]["choices"]}} for r in rows]).encode(),
+    "a row for each field": lambda rows: rows_as_json(
+        [{"question": name, **{r["question"].split()[4]: r[name] for r in rows[:20]}} for name in rows[0]]).encode(),
+    "a choice for a key, twice": lambda rows: "".join(
+        f"- {{question: x, {word}: 1, {word}: 2}}\n" for word in [rows[0]["choices"][0].split()[-1]] * 9).encode(),
     "ids for names of fields": lambda rows: json.dumps({row["id"]: row for row in rows}).encode(),
     "a torn line": lambda rows: edited(rows)[:-40],
     "no UTF-8": lambda rows: edited(rows)[:400] + b"\xff" + edited(rows)[400:],
@@ -100,9 +106,10 @@ def test_a_fault_in_the_data_names_a_line_and_no_text(world: World, spoil: Calla
     content = spoil(restricted_set.items(N))
     shutil.rmtree(world.base / "data")
     shutil.rmtree(world.base / "adapters")
-    file = {"path": "mock/items.jsonl", "sha256": hashlib.sha256(content).hexdigest(), "records": N}
+    items = world.items.with_suffix(".yaml" if content.startswith(b"-") else ".jsonl")
+    file = {"path": f"mock/{items.name}", "sha256": hashlib.sha256(content).hexdigest(), "records": N}
     restricted_set.write_set(world.base, N, data={"root_env": "ROBUSTIFY_DATA", "files": [file]})
-    world.items.write_bytes(content)
+    items.write_bytes(content)
     restricted_set.accept(world.base)
     terms = hashlib.sha256(restricted_set.LICENCE.encode()).hexdigest()
     accept = ("license", "accept", restricted_set.ADAPTER, "--name", "a test", "--license-sha256", terms)

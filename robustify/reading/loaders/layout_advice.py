@@ -15,6 +15,7 @@ from robustify.reading.columns import (
     is_named,
     known_name,
     labelled_series,
+    may_show,
     several,
     usual_names,
 )
@@ -132,7 +133,8 @@ def _proposed_choices(name: str, table: rows.SourceTable, columns: Columns, mapp
         with suppress(DataError, UsageError):
             read = raw_items(name, some, mapped.model_copy(update={"choices": choices}))
             alike = len({len(raw.choices) for raw in read.raws}) == 1
-            if alike and not read.faults and all(map(rows.name_like, several(choices))):
+            names = several(choices)
+            if alike and not read.faults and all(map(rows.name_like, names)) and may_show(names):
                 fitting.append(",".join(several(choices)))
     return f"`--map choices={shlex.quote(fitting[0])}`" if len(fitting) == 1 else ""
 
@@ -241,8 +243,9 @@ def _proposed_key(
     }
     best = [*(sure or candidates).items()]
     alike = bool(sure) and len({read.keys for _, read in sure.values()}) == 1
-    if best and (len(best) == 1 or alike) and rows.name_like(best[0][0]):
-        column, (fields, _) = best[0]
+    column = best[0][0] if best and (len(best) == 1 or alike) else ""
+    if rows.name_like(column) and may_show([column]):
+        fields, _ = best[0][1]
         with suppress(DataError, UsageError):
             if not raw_items(name, table, fields).faults:
                 form = " --map key_is=number" if fields.key_is == "number" else ""

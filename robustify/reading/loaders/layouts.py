@@ -24,6 +24,7 @@ from robustify.reading.columns import (
     every_named,
     is_named,
     known_name,
+    may_show,
     several,
     usual_names,
 )
@@ -241,6 +242,8 @@ def names_are_safe(table: rows.SourceTable, names: Sequence[str]) -> bool:
     """Return whether field names may be shown. If the header is missing, the first record is read as names, and an object
     may use its question as a name. Both are item text. Names are shown only if they are single words with one common name,
     or short phrases with two."""
+    if not may_show(names):
+        return False
     n_known = sum(map(known_name, table.rows[0].cells))
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
         return n_known > 0 or not table.flat or _is_header(table, names)

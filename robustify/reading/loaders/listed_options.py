@@ -15,7 +15,7 @@ from typing import Any
 
 from robustify.base.errors import ItemError
 from robustify.base.texts import undressed
-from robustify.reading.columns import NAMES, choice_columns, column_label, every_named, usual_names
+from robustify.reading.columns import NAMES, choice_columns, column_label, every_named, may_show, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.option_columns import (
     NO_OPTIONS,
@@ -132,7 +132,8 @@ def _label_members(names: Iterable[str]) -> Sequence[str]:
 
 def _member_name(name: str) -> str:
     """Return the name of a member in backquotes, or "a member" if the name may be item text."""
-    return f"`{name}`" if rows.name_like(name) and name.replace("_", "").isalnum() else "a member"
+    shown = rows.name_like(name) and name.replace("_", "").isalnum() and may_show([name])
+    return f"`{name}`" if shown else "a member"
 
 
 def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | None) -> Choices:
