@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from html import unescape
 from string import ascii_uppercase
 
 from robustify.base.errors import ItemError, Notice, counted, notice_code
@@ -189,7 +190,8 @@ def _readings(raw: RawItem, key: str, inside: Labelled | None = None) -> tuple[R
         _require_same_mark(key, inside, readings)
     equal: Collection[int] = [i for i, choice in enumerate(raw.choices) if choice.strip() == key]
     if not equal and not readings:
-        equal = sorted(equal_options(key, raw.choices))
+        plain = tuple(map(unescape, raw.choices))
+        equal = sorted(equal_options(key, raw.choices) or equal_options(unescape(key), plain))
     if equal:
         return {**readings, "text": tuple(equal)}, False
     if readings or _letter(key) is not None or key_number(key) is not None:
