@@ -232,7 +232,8 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     name = log.as_name(status) or "not shown"
     reasons = []
     if status != "success":
-        reasons.append(Notice(f"the run has the status {name}; expected success", code="unfinished-run"))
+        reason = f"the run has the status {name}; expected success. Finish it with `inspect eval-retry`"
+        reasons.append(Notice(reason, code="unfinished-run"))
     if isinstance(total, int) and total != n:
         reason = f"the log contains {n} samples, but its results count {total}; expected all samples"
         reasons.append(Notice(reason, code="incomplete-log"))

@@ -5,6 +5,7 @@ name, add it to `vocabulary.txt`. To add a way to find a part, add an entry to `
 say what to do with a file of another tool, add an entry to `FOREIGN`.
 """
 
+import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -129,7 +130,8 @@ RULES: tuple[PartRule[Decisions], ...] = (
 
 
 class Foreign(NamedTuple):
-    """Files of another `tool` that cannot be read as they are: `members` that all rows have, and what to do (`mend`)."""
+    """Files of another `tool` that cannot be read as they are: patterns of the `members` that they have, and what to do
+    (`mend`)."""
 
     tool: str
     members: frozenset[str]
@@ -186,6 +188,11 @@ FOREIGN = (
         "--map pick=response.candidates.",
     ),
     Foreign(
+        "promptfoo (table)",
+        frozenset({"[[]*:*] *"}),
+        "Its picks are mixed with their grades. Write the results as JSON (`promptfoo eval -o results.json`).",
+    ),
+    Foreign(
         "FastChat (judgments)",
         frozenset({"question_id", "model", "judge", "judgment"}),
         "It has marks for free texts, but no options. To grade such texts, see `robustify free`.",
@@ -226,9 +233,8 @@ def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
     ]
     if not lacking:
         return
-    columns = set(profile.columns)
     for foreign in FOREIGN:
-        if foreign.members <= columns and not decided.mapped:
+        if all(fnmatch.filter(profile.columns, member) for member in foreign.members) and not decided.mapped:
             raise DataError(
                 f"{profile.file} is a file of {foreign.tool}, which is not read. {foreign.mend}",
                 code="unsupported-file",
