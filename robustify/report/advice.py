@@ -106,10 +106,10 @@ def _first_cues(s: Summary) -> list[tuple[int, CueCode]]:
 
 def _cues(s: Summary, g: Grounds) -> Sequence[Words]:
     """Return the advice on the most common cues, except the cue of the whole set, which has its own advice."""
-    mends, whole_cue = cue_words("advice"), _whole_cue(s)
+    mends, labels, whole_cue = cue_words("advice"), cue_words("label"), _whole_cue(s)
     return [
         {"n": n, "mend": mends[cue], "points": _gain(s, n), "filters": f"verdict=flagged&cue={cue}", "cue": cue,
-         "names": list(s.evidence.names.get(cue, {}).items())[:2] if s.evidence else ()}
+         "label": labels[cue], "names": list(s.evidence.names.get(cue, {}).items())[:2] if s.evidence else ()}
         for n, cue in _first_cues(s) if whole_cue not in TRAITS.get(cue, ())
     ]  # fmt: skip
 
