@@ -18,7 +18,7 @@ from robustify.freeform.llm_judge.verdicts import SUPPORT
 from robustify.freeform.schema import DECIDED, FreeItem, GradeResult
 from robustify.judging.free_response import LEAST_COVERAGE, LOW
 from robustify.judging.stats.intervals import agreement, majority_vote, rate
-from robustify.judging.stats.tests import paired_difference, sign_flip
+from robustify.judging.stats.tests import holm, paired_difference, sign_flip
 from robustify.pipeline.free_settings import NUGGET_SCORES
 
 UNCALIBRATED = "uncalibrated"
@@ -187,15 +187,21 @@ def summarise(
     """Summarize grades by model, kind, and topic. Return `{"format", "n_items", "models": {MODEL: {"kinds": {KIND: ...},
     "topics": {TOPIC: {KIND: ...}}, "all": ..., "judges", "templates", "self_judging"}}, "pairs": [...], "calibration"}`.
 
-    Each part has the fields of `aggregate`. `pairs` compares two models on one kind.
+    Each part has the fields of `aggregate`. `pairs` compares two models on one kind. `p_holm` adjusts the exact p-value
+    over all pairs and kinds.
     """
     topics = {item.id: item.topic for item in items}
     models = _split_by(grades, lambda grade: grade.model)
     return {
         "format": FORMAT, "n_items": len(items),
         "models": {name: _model(rows, lambda grade: topics.get(grade.item_id, "")) for name, rows in models.items()},
-        "pairs": [*_pairs(grades)], "calibration": calibrate(grades, labels),
+        "pairs": _by_holm([*_pairs(grades)]), "calibration": calibrate(grades, labels),
     }  # fmt: skip
+
+
+def _by_holm(pairs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    corrected = iter(holm([pair["p"] for pair in pairs if pair["p"] is not None]))
+    return [{**pair, "p_holm": None if pair["p"] is None else next(corrected)} for pair in pairs]
 
 
 def _pairs(grades: Sequence[GradeResult]) -> Iterator[dict[str, Any]]:
@@ -246,9 +252,10 @@ def unscored_in(grades: Sequence[GradeResult]) -> float:
 def aggregate(grades: Sequence[GradeResult]) -> dict[str, Any]:
     """Return the counts and rates of grades. Every rate is `{"value", "n", "ci"}`, clustered by item or passage.
 
-    `lower` and `upper` are over all `n` answers, with every unscored answer wrong or right. `accuracy` is over the scored
-    answers, and withheld if they are fewer than 80 %. All three are withheld if the grades are of several kinds. `by_judge`
-    is the share of decided answers that a judge decided. Nuggets add `nugget_scores` and `labels`.
+    `lower` and `upper` are over all `n` answers, with every unscored answer wrong or right. They do not allow for errors of
+    a judge, and neither does the interval. `accuracy` is over the scored answers, and withheld if they are fewer than 80 %.
+    All three are withheld if the grades are of several kinds. `by_judge` is the share of decided answers that a judge
+    decided. Nuggets add `nugget_scores` and `labels`.
     """
     scores, n = np.array([g.score for g in grades], dtype=np.float64), len(grades)
     missing, total = int(np.isnan(scores).sum()), float(np.nansum(scores))

@@ -25,8 +25,9 @@ def _tables(summary: Node) -> dict[str, Table]:
             ((m, spaced(kind)), part) for m, e in models for kind, part in e["kinds"].items()
         )),
         "pairs": table(
-            "Two models on the same items", ("First", "Second", "Kind", "First less second", "p", "Scored by one only"),
-            ((p["model"], p["other"], spaced(p["kind"]), cell(_rate(p["difference"]), "points"), p_cell(p["p"]),
+            "Two models on the same items",
+            ("First", "Second", "Kind", "First less second", "p by Holm", "Scored by one only"),
+            ((p["model"], p["other"], spaced(p["kind"]), cell(_rate(p["difference"]), "points"), p_cell(p["p_holm"]),
               p["left_out"]) for p in summary["pairs"]), names=3,
         ),
         "topics": _scores("By topic", ("Topic", "Kind", "Model"), (
@@ -81,9 +82,9 @@ def grade_lines(summary: Node) -> Iterator[str]:
     for texts in rows if table.rows else ():
         yield "  ".join([*map(str.ljust, texts[:2], widths), *map(str.rjust, texts[2:], widths[2:])])
     for pair in summary["pairs"]:
-        difference, p_value = cell(_rate(pair["difference"]), "points"), p_cell(pair["p"])
+        difference, p_value = cell(_rate(pair["difference"]), "points"), p_cell(pair["p_holm"])
         names = f"{plain(pair['model'])} less {plain(pair['other'])}, {plain(spaced(pair['kind']))}"
-        yield f"{names}: {difference.exact}{f', p {p_value.exact}' if p_value.value is not None else ''}"
+        yield f"{names}: {difference.exact}{f', p {p_value.exact} by Holm' if p_value.value is not None else ''}"
     for judge in sorted({judge for entry in summary["models"].values() for judge in entry["judges"]}):
         yield f"judge {plain(judge)}: {summary['calibration']['status']}"
 
