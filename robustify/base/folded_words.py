@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from robustify.base.texts import INVISIBLE, LOOKALIKES
+from robustify.base.texts import INVISIBLE, LOOKALIKES, TAG_LETTERS, UNSEEN
 
 LEAST_TERMS = 2
 """Minimum number of different lexicon terms in a text about controlled categories."""
@@ -28,6 +28,8 @@ _NEAR = 60
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*|=[0-9A-F]{2}(?:=[0-9A-F]{2})+")
 """Bytes as in an address, or as in a mail (quoted-printable)."""
+_IN_WORDS = re.compile(f"[{UNSEEN}{TAG_LETTERS}\u2800\ufff9-\ufffc]")
+"""Invisible characters, and others that change no word: an empty cell of Braille, and marks of notes and objects."""
 _RETURN = re.compile(r"\r\x0b|\r(?!\n)")
 """Carriage return that ends a line without a newline, as in files of old programs."""
 _ESCAPE = re.compile(
@@ -39,10 +41,10 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|.\x08")
 """Code for a terminal, such as a color or the rest of a line, or a character that is struck over (manual pages)."""
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|\"-]*(\w+)")
 _TAG = re.compile(
-    r"<!--[^\w\n]{0,40}-->|</?([A-Za-z][A-Za-z0-9]*)"
+    r"<!--(?:[^\w\n]{0,40}|[^\n<>]{0,16})-->|</?([A-Za-z][A-Za-z0-9]*)"
     r"(?:\s(?:[^<>\n\"']{0,200}(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')){0,8}[^<>\n]{0,400})?/?>"
 )
-"""Tag, in whose quoted values > may be, or a comment without words."""
+"""Tag, in whose quoted values > may be, or a comment without words, or a short one."""
 _EMPHASIS = re.compile(r"[*`~'](?<=[^\W\d_].)(?:(?<!')[*`~]{0,2}|'{1,2})(?=[^\W\d_])")
 """Marks of Markdown and wikis in a word, but no single quote."""
 _PARTING = {"p", "br", "div", "li", "tr", "hr", "option", "label"}
@@ -80,7 +82,7 @@ def narrow(text: str) -> str:
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if not line.isascii():
-            plain = INVISIBLE.sub("", unicodedata.normalize("NFKC", line))
+            plain = _IN_WORDS.sub("", unicodedata.normalize("NFKC", line))
             lines[i] = plain.replace("\n", BREAK).replace("、", ",")
     return "\n".join(lines)
 

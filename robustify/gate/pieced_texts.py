@@ -33,8 +33,9 @@ _SPACED = re.compile(r"[^\n]([ ,;|/._-])(?:[^\n]\1){23,}[^\n]?")
 """Characters with the same mark after each."""
 _BARS = re.compile(r"[|\[\]{}]")
 """Marks between pieces in a line."""
-_COMMAND = re.compile(r"\\[a-zA-Z]+\*?(?:\{[\w!.,:#% -]*\}(?=\{))?|[{}]")
-"""Command of LaTeX, with its first of several arguments, such as a color."""
+_COMMAND = re.compile(r"\\[a-zA-Z]+\*?(?:\{[\w!.,:#% -]*\}(?=\{))?|\\[-'`^~=]|[{}]")
+"""Command of LaTeX, with its first of several arguments, such as a color, or an accent or a place for a hyphen."""
+_COMMANDS = re.compile(r"\\[a-zA-Z]+\*?\{|\\[-'`^~=]|\}\{")
 _SHORT_COMMAND = re.compile(r"\\[a-zA-Z]+ ")
 """Command of LaTeX without arguments, and the blank that ends it."""
 _ELEMENT = re.compile(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>\n]{0,400})?>([^<>\n]{1,40})</\1>")
@@ -68,7 +69,7 @@ def _texts(text: str, depth: int) -> Iterator[tuple[int, str]]:
     yield from ((match.start(), match[0][::2]) for match in _SPACED.finditer(text))
     if len(_SCORE.findall(text)) >= LEAST:  # words with a number after each
         yield 0, "\n".join(map(_without_numbers, text.split("\n")))
-    if text.count("}{") >= LEAST:
+    if "\\" in text and len(_COMMANDS.findall(text)) >= LEAST:
         yield from ((0, _COMMAND.sub("", read)) for read in {text, _SHORT_COMMAND.sub("", text)})
     if ("##" in text or "@@" in text) and len(_GLUE.findall(text)) >= LEAST / 3:
         yield 0, _GLUE.sub("", text)

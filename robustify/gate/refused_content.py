@@ -29,6 +29,8 @@ _POINTER = re.compile(
 """Pointers to content elsewhere: Git LFS, submodules, git-annex, DVC."""
 _CACHE = re.compile(rb"(?s)(?:\x37\x7f\x06.*?)?SQLite format 3\0.{52}RBST")
 """SQLite application ID of a score cache (engines/cache.py), in the database or in its journal."""
+_DOCUMENTS = ("%PDF-", "%!PS", "{\\rtf")
+"""Beginnings of documents that place their text in pieces (PDF, PostScript, RTF)."""
 _CONTROL = re.compile("[\0-\x06\x0e-\x19\x1c-\x1f\x7f]")
 
 
@@ -38,7 +40,7 @@ def utf8_text(data: bytes) -> str | None:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    return None if _CONTROL.search(text) or text.startswith("%PDF-") else text
+    return None if _CONTROL.search(text) or text.lstrip().startswith(_DOCUMENTS) else text
 
 
 def is_pointer(data: bytes) -> bool:

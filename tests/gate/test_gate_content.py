@@ -7,6 +7,7 @@ import base64
 import gzip
 import json
 import random
+import re
 import time
 from collections.abc import Callable
 
@@ -91,6 +92,7 @@ REFUSED: list[tuple[str, str, bytes]] = [
     *(("RBG501", says, data) for says, data in (
         ("noise", _NOISE), ("a gzip stream", gzip.compress(b"a note")), ("a zip archive", zipped({"a": b"a note"})),
         ("a table", b"PAR1" + _NOISE + b"PAR1"), ("a pickle", b"\x80\x04\x95\x0b\0\0\0"), ("a PDF", b"%PDF-1.7\n1 0 obj"),
+        ("PostScript", b"%!PS-Adobe-3.0 EPSF-3.0\n(a) show"), ("rich text", b"{\\rtf1\\ansi a}"),
         ("UTF-16", "a note".encode("utf-16")), ("Latin-1", "blé".encode("latin-1")), ("control characters", b"a\0note"),
     )),
     ("RBG502", "base64", base64.b64encode(_NOISE[:150])),
@@ -283,8 +285,9 @@ def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
 @pytest.mark.parametrize(
     "hide",
     [lambda s: "".join(f"{c}\b{c}" for c in s), lambda s: s.replace(" ", "\u3164"),
-     lambda s: "".join(f"={ord(c):02X}" for c in s)],
-    ids=["struck over", "blanks that are letters", "quoted-printable"],
+     lambda s: "".join(f"={ord(c):02X}" for c in s), lambda s: re.sub(r"(\w\w)(?=\w)", "\\1<!-- b -->", s),
+     *(lambda s, mark=mark: re.sub(r"(\w\w)(?=\w)", rf"\1{mark}", s) for mark in "\u2800\ufffa\ufffc")],
+    ids=["struck over", "blanks that are letters", "quoted-printable", "comments", "Braille", "notes", "objects"],
 )  # fmt: skip
 def test_marks_that_nobody_sees_hide_no_words(hide: Callable[[str], str], prints: Fingerprints) -> None:
     assert "RBG301" in rules_of(hide(REGISTERED[0][0]), prints)

@@ -63,6 +63,9 @@ WAYS: dict[str, Way] = {
         f"\\colorbox{{red!{i}}}{{\\strut {w}}}" for i, w in enumerate("".join(ts).split())),
     "boxes of LaTeX with tokens": lambda ts: "".join(
         f"\\colorbox{{red!{i}}}{{\\strut {t}}}" for i, t in enumerate(ts)),
+    "words in commands of LaTeX": lambda ts: " ".join(f"\\textbf{{{w}}}" for w in "".join(ts).split()),
+    "places for hyphens in LaTeX": lambda ts: re.sub(r"(\w\w)(?=\w)", r"\1\-", "".join(ts)),
+    "accents of LaTeX": lambda ts: "".join(ts).replace("e", "\\'{e}").replace("a", "\\`a"),
     "words of a drawing": lambda ts: "<svg>" + "".join(
         f'<text x="{9 * i}" y="0">{w}</text>' for i, w in enumerate("".join(ts).split())) + "</svg>",
     "words of a corpus with their classes": lambda ts: "<s>" + "".join(
