@@ -26,7 +26,7 @@ from robustify.reading.marks.labelling import LETTERS, SERIES, Labelled, as_mark
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
 from robustify.reading.printed import literal
 
-_DIGITS = re.compile(r"(-?[0-9]{1,9})(?:\.0)?")
+_DIGITS = re.compile(r"(-?\d{1,9})(?:\.0)?")
 _BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
 NUMBERED = "numbered label"
 """Name of the key form in which choices are labeled with numbers."""
