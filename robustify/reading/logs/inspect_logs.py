@@ -232,7 +232,7 @@ def _unfinished(tree: Mapping[str, Any], n: int) -> list[Fault]:
     name = log.as_name(status) or "not shown"
     reasons = []
     if status != "success":
-        reason = f"the run has the status {name}; expected success. Finish it with `inspect eval-retry`"
+        reason = f"the run has the status {name}; expected success. Use the log of `inspect eval-retry` alone"
         reasons.append(Notice(reason, code="unfinished-run"))
     if isinstance(total, int) and total != n:
         reason = f"the log contains {n} samples, but its results count {total}; expected all samples"
