@@ -90,8 +90,8 @@ def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) ->
     }
     for item in items if sets else ():
         words = _Words.of(item)
-        # An ID may be a text, too.
-        texts = (*words.stem_parts, words.topic, *words.choices, kept_words(item.id))
+        # An ID or the name of a group may be a text, too.
+        texts = (*words.stem_parts, words.topic, *words.choices, kept_words(item.id), kept_words(item.group))
         parts = {*_choice_marks(words, key), *_text_marks(texts, key)}.union(
             *(_run_marks(text, key) for text in texts)
         )

@@ -154,6 +154,9 @@ COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
             {**row, "question": f"Now {i}?", "choices": row["choices"][:3], "answer": row["choices"][0]}
             for i, row in enumerate(rows)]), "jsonl"
     ),
+    "stems as groups": lambda rows: (
+        rows_as_json([{**new, "group": row["question"]} for new, row in zip(OTHERS, rows, strict=False)]), "jsonl"
+    ),
     "stems as passages": lambda rows: (
         rows_as_json([{**new, "passage": row["question"]} for new, row in zip(OTHERS, rows, strict=False)]), "jsonl"
     ),
