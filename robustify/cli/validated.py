@@ -19,6 +19,7 @@ _FORMS = {
     "label": "labels of the options",
     "numbered label": "numbers of the options",
     "letter": "letters",
+    "mark": "the mark or the column of the right option",
     "text": "an option's text",
 }
 

@@ -28,8 +28,8 @@ from robustify.reading.printed import literal
 
 _DIGITS = re.compile(r"(-?\d{1,9})(?:\.0)?")
 _BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
-NUMBERED = "numbered label"
-"""Name of the key form in which choices are labeled with numbers."""
+NUMBERED, MARKED = "numbered label", "mark"
+"""Names of the key forms in which choices are labeled with numbers, and the right one is marked or has its own column."""
 FORMS = {"index": "number from 0", "number": "number from 1"}
 """Names of the key forms that count choices."""
 _FORMS: tuple[KeyKind, ...] = ("index", "number", "letter", "label", "text")
@@ -105,8 +105,9 @@ class WrittenKeys(dict[tuple[object, ...], WrittenKey]):
         return key
 
 
-def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
-    """Read the key of each row in a file. A row without a valid key gets the fault instead.
+def read_keys(written: Sequence[WrittenKey], key_is: KeyKind = "index") -> list[ReadKey]:
+    """Read the key of each row in a file. A row without a valid key gets the fault instead. `key_is` is the form of the
+    file's key column. If it is not "index", an index is the place of a marked option.
 
     With `key_is="auto"`, a key may be a label, an index, a letter, or the text of exactly one choice, and all possible
     readings must agree on one choice. A hint in a fault names only forms that read every other row."""
@@ -136,7 +137,8 @@ def read_keys(written: Sequence[WrittenKey]) -> list[ReadKey]:
             counts = (
                 form == "label" and key.key_is == "auto" and _numbered(key.labels) and key_number(key.text)
             )
-            read[key] = ReadKey(min(places), NUMBERED if counts else FORMS.get(form, form))
+            name = MARKED if key.key_is == "index" != key_is else FORMS.get(form, form)
+            read[key] = ReadKey(min(places), NUMBERED if counts else name)
     if any(key.hints for key in read.values()):
         good = [key.readings for key, answer in read.items() if not answer.fault]
         works = {form for form in _FORMS if all(len(readings.get(form, ())) == 1 for readings in good)}

@@ -92,7 +92,7 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
         schema = evidence.fields
     weak = columns is not None and (fields is None or fields.stem is None)
     weak = weak and not is_named(schema.stem or "", "stem", slice(1))
-    keys = answer_keys.read_keys(evidence.written)
+    keys = answer_keys.read_keys(evidence.written, schema.key_is)
     for i in bare.damaged:
         keys[i] = answer_keys.ReadKey(fault=_DAMAGED)
     sample = [row.cells for row in table.rows[:ROWS_LOOKED_AT]] if columns and fields is None else []
@@ -125,6 +125,7 @@ _COUNTING = {
     answer_keys.FORMS[
         "number"
     ]: "mapped, or keys from 0 would contradict another column or the numbers of options",
+    answer_keys.MARKED: "the right option is marked, or has its own column",
     answer_keys.NUMBERED: "the options are labeled with these numbers",
     "label": "the labels of the options name them",
     "letter": "letters name the options in the order of the file",
