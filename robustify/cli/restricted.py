@@ -67,7 +67,7 @@ def list_adapters() -> int:
 
 @adapter.command("check")
 @ADAPTER
-@option("-o --out PATH", "Also check this folder for results.")
+@option("-o --out PATH", "Also check whether a run may write into this folder.")
 def check_adapter(name: str, out: Path | None) -> int:
     """Check whether a run on this set is allowed.
 

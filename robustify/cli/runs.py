@@ -185,7 +185,7 @@ def close_run(
 def judge_again(run: "Run", out: Path | None, force: bool, strict: bool, rule: dict[str, object]) -> int:
     """Judge RUN again by other rules, or update its report.
 
-    This takes seconds and asks no model. With other rules, the result goes into a new folder, except if -o names RUN.
+    This takes seconds and asks no model. With other rules, the result goes into a new folder, unless -o names RUN.
     Without options, RUN is judged again by its own rules, which also renews a report that another version wrote.
 
     \b
@@ -369,9 +369,9 @@ def explain(run: "Run", item: str | None, as_csv: bool) -> int:
 def agree(run: "Run", labels: Path) -> int:
     """Compare the verdicts of RUN with people's labels.
 
-    LABELS has one line per label, ITEM,shortcut or ITEM,not. The output shows kappa for the verdicts. For W (the
-    scorer's confidence in the key), all surface cues together, the models, and each cue, it shows the AUROC with which
-    they predict the labels.
+    LABELS has one line per label, ITEM,shortcut or ITEM,not. The output shows kappa for the verdicts. It also
+    shows the AUROC with which each of these predicts the labels: W (the scorer's confidence if its pick is the key, or
+    0), all surface cues together, the models, and each cue.
 
     \b
     Example:
