@@ -178,3 +178,15 @@ def test_benchmarks_that_are_not_evaluated_are_counted_apart() -> None:
     assert [row["not_evaluated"] for row in rows] == [0, 1]
     assert rows[0] == rows[1] | {"not_evaluated": 0}, "they do not lower the false share"
     assert measured(scenario, [not_ran] * 3)["any_flag"] == 0
+
+
+def test_without_a_flag_the_excess_may_still_be_that_of_missed_flags() -> None:
+    """With ten options, 65 % of the intervals contained it, because chance explains more flags than none."""
+    sim = Simulation(items=60, shortcut_rate=0, options=(10,), outside=0, tested=0)
+    sets, inside = 40, 0
+    for seed in range(sets):
+        rules = Rules(ScreenRules(criterion="unanimous", voters=sim.voter_names))
+        drawn = draw(sim.model_copy(update={"seed": seed}))
+        ci = screen(context(drawn.answers(), drawn.facts, rules)).excess_over_chance.ci
+        inside += ci is not None and ci[0] <= 0 <= ci[1]
+    assert inside / sets >= 0.95 - 2 * (0.95 * 0.05 / sets) ** 0.5

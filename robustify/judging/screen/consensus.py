@@ -196,6 +196,8 @@ def _intervals(
         excess = wilson(0, n_units)
     elif excess is not None and np.ptp(excesses) < ROUNDING:
         excess = max(-1.0, float(excesses[0]) - unseen), min(1.0, float(excesses[0]) + unseen)
+    elif excess is not None and not any_flag:
+        excess = excess[0], max(excess[1], unseen)
     if no_excess or not any_flag:
         latent = 0.0, unseen / room
     elif latent is not None and np.ptp(latents[is_rated]) < ROUNDING:
