@@ -8,7 +8,7 @@ from robustify.judging.lint.cues import Cue
 
 POSITION = "R021"
 _ALIKE = "write all options alike"
-_EVENLY = "spread such words evenly"
+_EVENLY = "spread such words over all options"
 _TRIM = "`robustify mend` takes it off"
 _SPACED = "some options begin or end with white space"
 _NUMBERED = "the key agrees with the question in number (singular or plural), unlike others"
