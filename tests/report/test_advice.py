@@ -107,7 +107,7 @@ def test_an_advice_has_the_direction_of_the_set_and_the_words_of_a_cue() -> None
     assert re.match(r"200 of 360 .*distractors .*\(80 ", whole.action)
     assert (whole.points, whole.filters) == (pytest.approx(1 / 3), "key=is%20the%20shortest%20option")
     assert "length" not in [one.filters.partition("&cue=")[2] for one in cues]
-    assert any(": the key has “always” in 7, has no “never” in 5; " in one.action for one in cues)
+    assert any(re.search("“always” in 7, .*“never” in 5; ", one.action) for one in cues)
     (fewer,) = found("mend_whole", "says", {"evidence/whole/rule": "R031", "evidence/whole/keys": 20})
     assert re.match(r"300 of 360 .* no absolute word.*\(240 ", fewer.action)
     assert not found("mend_whole", {"evidence": None})

@@ -194,9 +194,10 @@ def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 def _tries(file: LogFile) -> list[SourceRow]:
     """Return the reviews of EvalScope 1, and whether each is a later try at the item of its group."""
-    first: dict[object, int] = {}
+    first: dict[str | None, int] = {}
     for row in sorted(file.table.rows, key=lambda row: as_integer(row.cells.get("index")) or 0):
-        first.setdefault(cell_or_none(row.cells, "sample_score.group_id"), row.line)
+        group = cell_or_none(row.cells, "sample_score.group_id")
+        first.setdefault(None if group is None else str(group), row.line)
     later = {row.line for row in file.table.rows} - {*first.values()} if None not in first else set[int]()
     return [replace(row, cells={**row.cells, "is_later": row.line in later}) for row in file.table.rows]
 
