@@ -27,7 +27,7 @@ _MARK_BEHIND = re.compile(r"[ _-]+(?:is[ _-]*)?(?:correct|right|answer|label|key
 _PLAIN = str.maketrans("áéíóúüöäñ", "aeiouuoan")
 _BETWEEN = re.compile(r"[\s_-]+")
 _NOTE = re.compile(
-    r"\s*(?:\((?:s|secs?|optional|required|(?:only|max)\.?\s*(?:\d|one\b|a\b)[^()]*)\)|\s[-–—]\s*(?:\d|(?:max|min)\w*\.?\s+\d|choose|optional|required).*)$",
+    r"\s*(?:\((?:s|secs?|optional|required|(?:only|max)[.:]?\s*(?:\d|one\b|a\b|include\b)[^()]*)\)|\s[-–—]\s*(?:\d|(?:max|min)\w*\.?\s+\d|choose|optional|required).*)$",
     re.IGNORECASE | re.DOTALL,
 )
 """Note of a template behind the name of a column, such as ` - max 75 characters`. No other note is one of the name, because

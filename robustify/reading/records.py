@@ -35,6 +35,7 @@ _Record = tuple[int, list[str]]
 _Shape = tuple[int, int, bool, bool]
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
 _ID = re.compile(r"\S*\d\S*")
+_BREAKS = re.compile(r"\s*[\r\n]\s*")
 _FEWEST_WITH_IDS, _MOST_SAMPLED = 3, 10_000
 _MOST_ABOVE = 6
 _NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
@@ -197,8 +198,9 @@ def _with_names(
     first: Sequence[str], records: Iterable[_Record]
 ) -> tuple[list[str], Callable[[], Iterator[_Record]]]:
     """Return the header and a function that reads the records below it. Columns without a name and a value, cells beyond
-    the header, and cells that `mend` adds for spreadsheets are left out. Other nameless columns are numbered."""
-    header, width = [cell.strip().strip(UNSEEN) for cell in first], len(first)
+    the header, and cells that `mend` adds for spreadsheets are left out. Other nameless columns are numbered. A line break
+    in a name becomes a space, so that the name can be shown and mapped."""
+    header, width = [_BREAKS.sub(" ", cell.strip().strip(UNSEEN)) for cell in first], len(first)
     empty = {i for i, name in enumerate(header) if not name}
     for _, cells in islice(records, 1, None) if empty else ():
         cells = _trimmed(cells, width)

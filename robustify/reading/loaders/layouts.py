@@ -27,6 +27,7 @@ from robustify.reading.columns import (
     may_show,
     several,
     usual_names,
+    without_notes,
 )
 from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
 from robustify.reading.loaders.column_rules import PARTS, Columns, decide_columns
@@ -248,7 +249,9 @@ def names_are_safe(table: rows.SourceTable, names: Sequence[str]) -> bool:
     n_known = sum(map(known_name, table.rows[0].cells))
     if all(re.fullmatch(r"#?[A-Za-z_][\w.@:/+-]{0,59}", name) for name in names):
         return n_known > 0 or not table.flat or _is_header(table, names)
-    return all(map(rows.name_like, names)) and (n_known > 1 or (table.flat and _is_header(table, names)))
+    return all(rows.name_like(without_notes(name)) for name in names) and (
+        n_known > 1 or (table.flat and _is_header(table, names))
+    )
 
 
 def _is_header(table: rows.SourceTable, names: Sequence[str]) -> bool:
