@@ -19,10 +19,11 @@ from robustify.reading.marks.labelling import CLOSING, OPENING, SERIES, TOKEN, a
 # `[^<>]` keeps every attempt within its own tag, so that the search stays linear.
 _TAG = re.compile(
     r"</?\s*(?:\w{1,20}[:_])?(?:think|thinking|thoughts?|reasoning|scratchpad|analysis)(?:\s[^<>]*?)?/?>"
-    r"|\[/?THINK\]|◁/?think▷|<\|(?:(?:start|end)_thinking|(?:begin|end)_of_thought|inner_(?:prefix|suffix))\|>|<unused9[45]>",
+    r"|\[/?THINK\]|◁/?think▷|<\|(?:(?:start|end)_thinking|(?:begin|end)_of_thought|inner_(?:prefix|suffix))\|>|<unused9[45]>"
+    r"|<\|/?(?:think|thinking|thoughts?|reasoning)\|>",
     re.IGNORECASE,
 )
-_CLOSES = re.compile(r"[<\[◁]/|<\|end|<\|inner_suffix|<unused95", re.IGNORECASE)
+_CLOSES = re.compile(r"[<\[◁]/|<\|(?:end|/)|<\|inner_suffix|<unused95", re.IGNORECASE)
 _CHANNEL, _MESSAGE = "<|channel|>", "<|message|>"
 _FINAL = re.compile(r"<\|channel\|>\s*final\b|assistantfinal", re.IGNORECASE)
 _BARE_CHANNEL = re.compile(r"(?:assistant)?analysis(?=[A-Z])|.*?assistantfinal", re.DOTALL)
