@@ -37,8 +37,11 @@ _ESCAPE = re.compile(
     r"|u\{([0-9a-fA-F]{1,6})\}|U([0-9a-fA-F]{8}))"
 )
 _SHORT = {"n": BREAK, "r": "\r", "t": "\t", "v": BREAK, "f": BREAK, "a": "", "b": "", "e": "\x1b"}
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|.\x08")
-"""Code for a terminal, such as a color or the rest of a line, or a character that is struck over (manual pages)."""
+_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\?)|[()][0-9A-Z])|[\x07\x1a\x1b\u0640]"
+)
+"""Code for a terminal, such as a color or a link, or another sign that is seen as no letter, or joins Arabic letters."""
+_LINE_ENDS = re.compile(r"([\n\x0b])")
 _HYPHEN = re.compile(r"-(?:\r?\n|\x0b)(?:\",\r?\n)?[ \t#>*/+|\"-]*(\w+)")
 _TAG = re.compile(
     r"<!--(?:[^\w\n]{0,40}|[^\n<>]{0,16})-->|</?([A-Za-z][A-Za-z0-9]*)"
@@ -54,10 +57,15 @@ def readings(text: str) -> Iterator[str]:
     """Yield a text as it is, and then its decoded forms: first without escapes, entities, and tags, and then also without
     invisible characters. In decoded forms, lines far from any change are blank."""
     yield text
-    # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
-    read = _EMPHASIS.sub("", unescaped(narrow(text)))
-    read = _TAG.sub(_from_tag, read) if any(mark in read for mark in ("</", "<br", "<wbr", "<!--")) else read
-    for form in dict.fromkeys((read, narrow(read))):
+    forms = dict[str, None]()
+    for shown in _shown(_decoded(narrow(text))):
+        # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
+        read = _EMPHASIS.sub("", _joined(shown))
+        read = (
+            _TAG.sub(_from_tag, read) if any(mark in read for mark in ("</", "<br", "<wbr", "<!--")) else read
+        )
+        forms |= dict.fromkeys((read, narrow(read)))
+    for form in forms:
         if form != text:
             yield _changed(text.split("\n"), form.split("\n"))
 
@@ -89,6 +97,10 @@ def narrow(text: str) -> str:
 
 def unescaped(text: str) -> str:
     """Decode entities and escapes, including nested ones, and remove terminal codes."""
+    return _joined(_shown(_decoded(text))[0])
+
+
+def _decoded(text: str) -> str:
     for _ in range(_ROUNDS):
         before = text
         if "&" in text:
@@ -100,8 +112,30 @@ def unescaped(text: str) -> str:
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         if text == before:
             break
-    text = _RETURN.sub(BREAK, text) if "\r" in text else text
-    text = _TERMINAL.sub("", text) if "\x1b" in text or "\b" in text else text
+    return _RETURN.sub(BREAK, text) if "\r" in text else text
+
+
+def _shown(text: str) -> list[str]:
+    """Return a text as a terminal shows it. If it has terminal codes, also return it with blanks in their place, and with
+    all characters that are struck over."""
+    plain = _TERMINAL.sub("", text)
+    spaced = plain if plain == text else _TERMINAL.sub(" ", text)
+    if "\b" in text:
+        lines = map(_without_struck, _LINE_ENDS.split(plain))
+        plain, spaced = "".join(lines), spaced.replace("\b", "")
+    return [*dict.fromkeys((plain, spaced))]
+
+
+def _without_struck(line: str) -> str:
+    first, *parts = line.split("\b")
+    kept = list(first)
+    for part in parts:
+        del kept[-1:]
+        kept += part
+    return "".join(kept)
+
+
+def _joined(text: str) -> str:
     return _HYPHEN.sub(lambda match: match[1] + ("\n" * match[0].count("\n") or BREAK), text)
 
 

@@ -162,6 +162,7 @@ PASSING: list[tuple[str, bytes]] = [
     ("revisions to ignore", _text("# ruff format", *(_HASHES[i].hex()[:40] for i in range(12)))),
     ("an emoji", "A family: \U0001f469\u200d\U0001f469\u200d\U0001f467 and a flag \U0001f3f4".encode()),
     ("a log", b"\x1b[0;31mred\x1b[0m and \x07 a bell\r\n"),
+    ("a changelog in colors", _text(*(f"\x1b[1m{n}\x1b[0m\x1b[3{n}m" + _PROSE.replace(" ", "\x1b[C") for n in range(8)))),
     ("nothing", b""),
 ]  # fmt: skip
 """What a harmless content is, and the content."""
@@ -286,8 +287,12 @@ def test_every_disguise_of_every_item_is_refused(name: str, form: str) -> None:
     "hide",
     [lambda s: "".join(f"{c}\b{c}" for c in s), lambda s: s.replace(" ", "\u3164"),
      lambda s: "".join(f"={ord(c):02X}" for c in s), lambda s: re.sub(r"(\w\w)(?=\w)", "\\1<!-- b -->", s),
-     *(lambda s, mark=mark: re.sub(r"(\w\w)(?=\w)", rf"\1{mark}", s) for mark in "\u2800\ufffa\ufffc")],
-    ids=["struck over", "blanks that are letters", "quoted-printable", "comments", "Braille", "notes", "objects"],
+     *(lambda s, mark=mark: re.sub(r"(\w\w)(?=\w)", rf"\1{mark}", s) for mark in "\u2800\ufffa\ufffc\b\a\u0640"),
+     *(lambda s, mark=mark: s.replace(" ", mark) for mark in ("\x1b[0m", "\x1b]8;;a\a", "\u0640")),
+     lambda s: re.sub(r"(\w)(\w)", r"\1xy\b\b\2", s)],
+    ids=["struck over", "blanks that are letters", "quoted-printable", "comments", "Braille", "notes", "objects",
+         "backspaces", "bells", "Arabic joiners", "colors between words", "links between words", "joiners between words",
+         "two struck over"],
 )  # fmt: skip
 def test_marks_that_nobody_sees_hide_no_words(hide: Callable[[str], str], prints: Fingerprints) -> None:
     assert "RBG301" in rules_of(hide(REGISTERED[0][0]), prints)
@@ -309,7 +314,7 @@ PIECES = (
     "question  ", '\\"', '\'a" ', '"a" ', "<td>a ", "a & b \\\\ ", "0.5 a\n", "12345, ", "[1, 2, ", "Ġa Ċ", "a ##b ",
     'a,"b', '["a", ', "ab12 ", "-1.5 ab ", "0x1, ", "aB3dE5g", "\\x41", "a\tb\n", "  ",
     "}{", "`", "`a` ", "a| ", "{[", "@@ ", "'a', ", "a\n\n",
-    '{"a": "b"}', "a. ", "-----BEGIN PGP SIGNATURE-----\n", "{{a_b}} ",
+    '{"a": "b"}', "a. ", "a\b", "\x1b]8;", "\x1b[1", "\u0640", "-----BEGIN PGP SIGNATURE-----\n", "{{a_b}} ",
 )  # fmt: skip
 
 
