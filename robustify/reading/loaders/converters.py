@@ -8,7 +8,6 @@ answers).
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from string import ascii_uppercase
@@ -25,7 +24,7 @@ from robustify.reading.columns import (
     usual_names,
 )
 from robustify.reading.loaders import special_layouts
-from robustify.reading.loaders.option_columns import right_count_error, truth
+from robustify.reading.loaders.option_columns import has_points, right_count_error, truth
 from robustify.reading.loaders.rows import Cells, Fault, SourceRow, SourceTable, as_object
 from robustify.reading.marks.labelling import cut_at_labels, without_tail
 
@@ -248,15 +247,8 @@ def _marked_options(cells: Cells) -> list[int]:
     columns = _mark_columns(cells)
     marks = [truth(cells[name]) for name in columns]
     if not all(mark in (True, False) for mark in marks):
-        marks = [_has_points(cells[name]) if _POINTS.match(name) else None for name in columns]
+        marks = [has_points(cells[name]) if _POINTS.match(name) else None for name in columns]
     return [i for i, mark in enumerate(marks) if mark] if None not in marks else []
-
-
-def _has_points(value: object) -> bool | None:
-    """Return whether an option earns points, such as Moodle's 100, or None if the value is not a number."""
-    with suppress(TypeError, ValueError):
-        return float(str(value)) > 0
-    return None
 
 
 def _marked_cells(cells: Cells) -> Sequence[Cells] | Notice:

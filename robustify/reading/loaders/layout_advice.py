@@ -89,7 +89,12 @@ def advice(
         mend = (
             f"Name the question's field with {' or '.join(stems)}, or the same under `fields` in the config."
         )
-    if block := _block_field(table, columns):
+    if gaps := _several_lists(columns):
+        mend = (
+            f"`{gaps}` holds several lists of options in each row, one for each question or gap. Write one row for each of "
+            f"these, {_AS_CSV}."
+        )
+    elif block := _block_field(table, columns):
         mend = (
             f"The options are in one text with the question, in `{block}`. Put the question and each option into fields "
             "of their own, for example question, A, B, C, D, and answer."
@@ -145,6 +150,16 @@ def _nested(columns: Columns) -> Sequence[str]:
         name: [*cell][:1] if isinstance(cell, list) else [cell] for name, cell in columns.example.items()
     }
     return [name for name, members in inner.items() if any(map(rows.as_object, members))]
+
+
+def _several_lists(columns: Columns) -> str:
+    """Return the column with a usual name for the options that contains a list of lists, or ""."""
+    for name in usual_names(columns.example, NAMES["choices"]):
+        cell, form = columns.example[name], form_of(columns.example[name])
+        lists = isinstance(cell, list) and all(isinstance(member, list) for member in cell)
+        if lists and form is not None and form.form == "a list":
+            return name
+    return ""
 
 
 def _proposed_stems(name: str, table: rows.SourceTable, columns: Columns, mapped: FieldMap) -> Sequence[str]:

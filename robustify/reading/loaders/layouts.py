@@ -316,6 +316,8 @@ def possible_flags(cells: rows.Cells, choices: str | Sequence[str] | None) -> li
     listed = [*listed.values()] if isinstance(listed, Mapping) else listed
     members = [rows.as_object(option) for option in listed] if isinstance(listed, list) else []
     names = dict.fromkeys(name for member in members for name in member)
-    truths = {name: [option_columns.truth(member.get(name, False)) for member in members] for name in names}
+    truths = {
+        name: [option_columns.truth_of_member(name, m.get(name, False)) for m in members] for name in names
+    }
     flags = {name: marks for name, marks in truths.items() if all(mark in (0, 1) for mark in marks)}
     return [name for name, marks in flags.items() if sum(map(bool, marks)) == 1]

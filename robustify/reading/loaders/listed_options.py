@@ -15,7 +15,15 @@ from typing import Any
 
 from robustify.base.errors import ItemError
 from robustify.base.texts import undressed
-from robustify.reading.columns import NAMES, choice_columns, column_label, every_named, may_show, usual_names
+from robustify.reading.columns import (
+    NAMES,
+    choice_columns,
+    column_label,
+    every_named,
+    is_named,
+    may_show,
+    usual_names,
+)
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.option_columns import (
     NO_OPTIONS,
@@ -23,8 +31,9 @@ from robustify.reading.loaders.option_columns import (
     Choices,
     cells_of_columns,
     choices_of_columns,
+    has_points,
     pieces_of,
-    truth,
+    truth_of_member,
     without_brackets,
 )
 from robustify.reading.marks import labelling
@@ -118,6 +127,13 @@ def _from_object(members: Mapping[str, Any], what: str, key: str | None) -> Choi
     if values and all(isinstance(value, Mapping) for value in values):
         inner = _from_objects(values, what, key)
         return replace(inner, labels=tuple(names), unread=unread + inner.unread)
+    if values and not labels and all(isinstance(value, list) for value in values):
+        name = names[0] if _member_name(names[0])[0] == "`" else "NAME"
+        raise ItemError(
+            f"{what} is an object of {len(names)} lists, such as one for each language. Choose one: "
+            f"`--map choices={what.strip('`')}.{name}`",
+            code="several-lists-of-choices",
+        )
     return Choices(rows.text_list(values, what), tuple(names), unread=unread)
 
 
@@ -139,9 +155,11 @@ def _member_name(name: str) -> str:
 def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | None) -> Choices:
     names = dict.fromkeys(name for member in members for name in member)
     label = next(iter(usual_names(names, NAMES["option_label"])), "")
-    named = every_named(names, "option_mark")
+    named = [name for part in ("option_mark", "option_points") for name in every_named(names, part)]
     if mark not in names:
-        marked = {tuple(bool(truth(member.get(name))) for member in members) for name in named}
+        marked = {
+            tuple(bool(truth_of_member(name, member.get(name))) for member in members) for name in named
+        }
         if sum(map(any, marked)) > 1:
             several = " and ".join(f"`{name}`" for name in named)
             raise ItemError(
@@ -162,7 +180,8 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
     texts = rows.text_list([member.get(text) for member in members], what)
     labelled = _labelled(texts, [m.get(label) for m in members], what) if label else Choices(texts)
     unread = tuple(_member_name(name) for name in others if name != text)
-    marks = tuple(member.get(mark) for member in members) if mark else ()
+    points = bool(mark) and is_named(mark, "option_points")
+    marks = tuple(has_points(m.get(mark)) if points else m.get(mark) for m in members) if mark else ()
     return replace(labelled, marks=marks, unread=unread)
 
 

@@ -5,6 +5,7 @@ written list in one column is unpacked in all.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,7 +14,7 @@ from robustify.base.errors import ItemError
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import bare, is_blank, undressed
 from robustify.items.item import FEWEST
-from robustify.reading.columns import NAMES, column_label, name_key, several
+from robustify.reading.columns import NAMES, column_label, is_named, name_key, several
 from robustify.reading.loaders import rows
 from robustify.reading.printed import literal, may_list_several, unquoted, unreadable_list
 
@@ -56,6 +57,18 @@ class Choices(HoldsText):
         if not right:
             raise ItemError("no choice is marked as correct; expected one", code="no-marked-choice")
         return right[0]
+
+
+def has_points(value: object) -> bool | None:
+    """Return whether an option earns points, such as Moodle's 100, or None if the value is not a number."""
+    with suppress(TypeError, ValueError):
+        return float(str(value)) > 0
+    return None
+
+
+def truth_of_member(name: str, value: object) -> object:
+    """Return the truth value of an option's member that marks the right option, or has the points that it earns."""
+    return has_points(value) if is_named(name, "option_points") else truth(value)
 
 
 def truth(mark: object) -> object:
