@@ -27,7 +27,7 @@ from robustify.pipeline.run_input import (
     refuse_twins,
     unwatched,
 )
-from robustify.reading.guard import Guard
+from robustify.reading.guard import Guard, asking
 from robustify.reading.loaders import FieldMap, Loaded, Source, load_many
 from robustify.reading.logs import (
     Gathered,
@@ -76,7 +76,7 @@ def run_of_logs(
     if bench and bench.documents:
         options = replace(options, task_items=TaskItems.of(bench.documents).in_rows)
     with no_collector(), one_thread():
-        with watch("reading the logs", 0):
+        with watch("reading the logs", 0), asking(guard, *(log.path for log in logs)):
             opened = read_logs(logs, options)
         gathered = gather(opened, bench, skip_bad=options.skip_bad)
         tasks = [*dict.fromkeys(log.task for log in opened), *[name] * bool(name)]

@@ -11,7 +11,7 @@ from robustify.base.errors import DataError
 from robustify.items.item import Item
 from robustify.judging.lint.log_evidence import LintedLog
 from robustify.reading.columns import NAMES
-from robustify.reading.guard import Guard
+from robustify.reading.guard import Guard, asking
 from robustify.reading.loaders import Loaded
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.survey import find_defects
@@ -68,7 +68,8 @@ def as_log(file: str, source_options: Mapping[str, Any], guard: Guard, *, certai
         linting=True,
     )
     try:
-        [log] = read_logs([log_path], options)
+        with asking(guard, log_path.path):
+            [log] = read_logs([log_path], options)
     except DataError as error:
         hint = f"{file}: the file was read as a log; to lint only its items, use --as items"
         raise DataError(*error.notices, hint) from None

@@ -3,11 +3,12 @@
 Every loader, import, and opening of a run requires a guard, without a default, so that none can forget it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from robustify.base.errors import UsageError
+from robustify.base.errors import DataError, UsageError
 from robustify.items.item import Item
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class Guard(Protocol):
         attestation does not lift the refusal."""
         ...
 
+    def require_ordinary_names(self, file: Path) -> None:
+        """Accept a file that cannot be read as items, before a message shows names of its columns."""
+        ...
+
     def refuse_copy(self, name: str, items: Sequence[Item]) -> None:
         """Accept the items of an earlier run, unless the terms of their set were accepted since then."""
         ...
@@ -66,7 +71,20 @@ class _Unguarded:
         ids: Iterable[str] = (),
     ) -> None: ...
 
+    def require_ordinary_names(self, file: Path) -> None: ...
+
     def refuse_copy(self, name: str, items: Sequence[Item]) -> None: ...
+
+
+@contextmanager
+def asking(guard: Guard, *files: Path) -> Iterator[None]:
+    """Ask the guard about files that the enclosed code cannot read, before the error is shown."""
+    try:
+        yield
+    except (DataError, UsageError):
+        for file in files:
+            guard.require_ordinary_names(file)
+        raise
 
 
 UNGUARDED: Guard = _Unguarded()

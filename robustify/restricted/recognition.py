@@ -7,6 +7,7 @@ contain counts and names of sets, but no content.
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,10 +15,13 @@ from typing import Literal
 from urllib.parse import unquote
 
 from robustify.base.compressed import layers, plain_path
-from robustify.base.errors import AuthorisationError, Notice
+from robustify.base.errors import AuthorisationError, DataError, Notice, UsageError
 from robustify.base.folded_words import LEAST_TERMS, fold, narrow, terms_named
-from robustify.items.item import Item
+from robustify.items.item import FEWEST, MOST, Item
+from robustify.reading.columns import known_name
 from robustify.reading.loaders import Loaded, Source
+from robustify.reading.loaders.open_file import open_rows
+from robustify.reading.loaders.rows import SourceRow
 from robustify.restricted.adapters import FILE, Manifest, find_adapter, require_every
 from robustify.restricted.terms import accepted, copied_sets
 
@@ -94,6 +98,37 @@ def require_unrestricted(name: str, words: Iterable[str], files: Iterable[Path])
             code="restricted-name",
         )
     _refuse(name, [sign for file in files for sign in _file_signs(file, manifests)])
+
+
+def require_ordinary_names(file: Path) -> None:
+    """Raise `AuthorisationError` if a file that cannot be read as items has signs of sensitivity that need no judgment.
+    All its texts, and names of columns, are looked for as parts of items, because the meaning of its columns is unknown."""
+    items = list[Item]()
+    if any(row.items for row in accepted()):
+        with suppress(DataError, UsageError):
+            items += _unread_items(open_rows(str(file))[0].rows)
+    with suppress(OSError):  # nothing of such a file is shown
+        _refuse(file.name, [sign for sign in _signs(items, [file], ()) if not sign.attestable])
+
+
+def _unread_items(rows: Iterable[SourceRow]) -> Iterator[Item]:
+    """Yield items with the texts of each row: one with the unusual names of its columns as options, one with all texts."""
+    for row in rows:
+        names = [name for name in row.cells if name.strip() and not known_name(name)]
+        texts = [text for text in dict.fromkeys(_texts(row.cells)) if text.strip()]
+        longest = max(texts, key=len, default="-")
+        for options in (names, [text for text in texts if text != longest]):
+            filled = [*options[:MOST], *["-"] * (FEWEST - len(options))]
+            yield Item("-", longest, tuple(filled), 0)
+
+
+def _texts(tree: object) -> Iterator[str]:
+    if isinstance(tree, str):
+        yield tree
+    elif isinstance(tree, Mapping):
+        yield from chain.from_iterable(map(_texts, (*tree, *tree.values())))
+    elif isinstance(tree, list | tuple):
+        yield from chain.from_iterable(map(_texts, tree))
 
 
 def refuse_copy(name: str, items: Sequence[Item]) -> None:

@@ -326,6 +326,12 @@ def as_archive(kind: str) -> Callable[[Rows], str]:
     return written
 
 
+def as_members(rows: Rows) -> str:
+    """Name fields by words of the options, so that no reader finds the options, and messages would list the fields."""
+    words = dict.fromkeys((word for choice in rows[0]["choices"] for word in choice.split()), "x")
+    return rows_as_json([{"question": row["question"], **words, "answer": "x"} for row in rows])
+
+
 def as_questions(rows: Rows) -> str:
     form = {"answer": "x", "prediction": "x"}
     return rows_as_json([{"id": f"q{i}", "question": row["question"], **form} for i, row in enumerate(rows)])
@@ -335,6 +341,7 @@ FORMS = {
     "json": rows_as_json,
     "log": as_log,
     "questions": as_questions,
+    "members": as_members,
     **{kind: as_archive(kind) for kind in ARCHIVES},
 }
 COMMANDS = contents("restricted_commands")

@@ -25,7 +25,7 @@ from robustify.items.item import BLANK_STEM, Item
 from robustify.items.packed import Packed, packed_items, repeats
 from robustify.reading.columns import PartDecision
 from robustify.reading.counting import rarely_shows_no_0
-from robustify.reading.guard import Guard
+from robustify.reading.guard import Guard, asking
 from robustify.reading.loaders.answer_keys import FORMS
 from robustify.reading.loaders.converters import table_of_items, with_options_apart
 from robustify.reading.loaders.file_evidence import UncertainBaseError
@@ -153,7 +153,8 @@ def _read_parts(sources: Sequence[Source], guard: Guard) -> list[_Part]:
     faults: list[Notice] = []
     for source, prefix in zip(sources, prefixes, strict=True):
         try:
-            read.append(_part(source, prefix, guard))
+            with asking(guard, Path(source.path)):
+                read.append(_part(source, prefix, guard))
         except UncertainBaseError as error:  # noqa: PERF203
             read.append(error)
         except DataError as error:
