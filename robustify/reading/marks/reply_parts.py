@@ -92,10 +92,10 @@ def json_answer(text: str) -> str | None:
     object may be in the only code fence of a reply."""
     fenced = [fence["in"].strip() for fence in _FENCE.finditer(text)] if "```" in text else []
     text = fenced[0] if len(fenced) == 1 else text
-    return _only_result(_parsed_object(text)) if text.startswith("{") else None
+    return _only_result(parsed_object(text)) if text.startswith("{") else None
 
 
-def _parsed_object(text: str) -> object:
+def parsed_object(text: str) -> object:
     """Return an object in JSON or Python syntax, or None."""
     try:
         return json.loads(text)

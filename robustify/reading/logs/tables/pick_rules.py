@@ -17,6 +17,7 @@ from robustify.reading.columns import NAMES, ColumnError, PartRule, choice_colum
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.listed_options import read_choices
 from robustify.reading.logs import log
+from robustify.reading.marks.reply_parts import parsed_object
 
 _IN_ORDER = ("model", "id", "view", "key", "k", "scores", "correct", "stem", "topic")
 """Parts, in the order in which they take columns. The options come before them, and the picks after them."""
@@ -339,9 +340,12 @@ _UNSPOKEN = ("thinking", "redacted_thinking", "reasoning")
 
 
 def _reply_of(cell: object) -> object:
-    """Return the text of a chat message, or of the first choice or candidate in a server response, without its
-    reasoning. Return any other cell unchanged."""
+    """Return the text of a chat message, of the first choice or candidate in a server response without its reasoning, or of
+    an object with one member, such as `{"output": "B"}`, which may be written as text. Return any other cell unchanged."""
     match cell:
+        case str() if cell.lstrip().startswith("{"):
+            written = parsed_object(cell)
+            return _reply_of(written) if isinstance(written, dict) and len(written) == 1 else cell
         case [dict(), *_]:
             parts = (rows.as_object(part) for part in cell)
             spoken = (part for part in parts if part.get("type") not in _UNSPOKEN and not part.get("thought"))
@@ -355,6 +359,8 @@ def _reply_of(cell: object) -> object:
             return _reply_of(inner)
         case {"content": str() as text} | {"text": str() as text}:
             return text
+        case dict() if len(cell) == 1 and isinstance(only := next(iter(cell.values())), str | dict):
+            return only if isinstance(only, str) else _reply_of(only)
         case _:
             return cell
 
@@ -367,7 +373,8 @@ def pick_cells(row: rows.SourceRow, columns: PickColumns) -> list[PickCells]:
         if column.startswith("="):
             return column[1:]
         if part != "scores":
-            return rows.cell_or_none(row.cells, column)
+            value = rows.cell_or_none(row.cells, column)
+            return _reply_of(value) if part in ("key", "pick") else value
         return [rows.cell_or_none(row.cells, name) for name in column.split(",")]
 
     return [
@@ -375,7 +382,7 @@ def pick_cells(row: rows.SourceRow, columns: PickColumns) -> list[PickCells]:
             model,
             choices,
             {part: cell(part, c.replace("*", model or "*")) for part, c in columns.parts.items()}
-            | {"pick": _reply_of(cell("pick", pick))},
+            | {"pick": cell("pick", pick)},
         )
         for model, pick in columns.picks.items()
     ]
