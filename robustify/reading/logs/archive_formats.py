@@ -362,7 +362,13 @@ def _capital(cell: object, k: int) -> str:
     return _CAPITALS[number] if number is not None and 0 <= number < k else str(cell)
 
 
-_ROWS_OF_DEEPEVAL = ("Input", "Prediction", "Expected Output", "Correct")
+def _is_deepeval(file: LogFile) -> bool:
+    """Return whether a file is a table of DeepEval. Early versions wrote no keys, and no column that is not listed here."""
+    names = {*file.table.rows[0].cells} if file.table.rows else set()
+    alone = names <= {"", "column 1", "Task", "Input", "Prediction", "Correct"}
+    return {"Input", "Prediction", "Correct"} <= names and (alone or "Expected Output" in names)
+
+
 FORMATS = (
     Format(
         "every-eval-ever",
@@ -388,7 +394,7 @@ FORMATS = (
         _events,
     ),
     Format("promptfoo", with_members("testIdx", "provider", "prompt", "vars"), _promptfoo),
-    Format("deepeval", with_members(*_ROWS_OF_DEEPEVAL), _deepeval),
+    Format("deepeval", _is_deepeval, _deepeval),
     Format("wandb", with_members("data", "labels", "raw_predictions", "filtered_predictions"), _wandb),
 )
 """In order. The first one that recognizes a file reads it."""
