@@ -182,6 +182,15 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
     unread = tuple(_member_name(name) for name in others if name != text)
     points = bool(mark) and is_named(mark, "option_points")
     marks = tuple(has_points(m.get(mark)) if points else m.get(mark) for m in members) if mark else ()
+    if (
+        points
+        and sum(map(bool, marks)) == 1
+        and not {1.0, 100.0} & {float(str(m[mark])) for m in members if has_points(m.get(mark))}
+    ):
+        raise ItemError(
+            f"no choice of {what} earns all points; expected one. Correct the points, or use --skip-bad.",
+            code="no-marked-choice",
+        )
     return replace(labelled, marks=marks, unread=unread)
 
 
