@@ -73,7 +73,7 @@ def choices_only(orders: Orders = "rotations", n: int = 5, seed: int = 0) -> Sol
 
 @scorer(metrics=METRICS, name=_named("picked"))
 def picked() -> Scorer:
-    """Score the choices picked in one or several orders. An unparsed reply is unanswered, never wrong."""
+    """Score an item by the choices picked in one or several orders. An unparsed reply is unanswered, never wrong."""
 
     async def score(state: TaskState, target: Target) -> Score:
         picks = state.store.get(PICKS)

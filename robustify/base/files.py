@@ -61,7 +61,7 @@ def writable(what: Path | str, hint: str = "") -> Iterator[None]:
 
 
 def write_atomic(path: Path, data: bytes, *, private: bool = False, sync: bool = True) -> None:
-    """Write bytes to a file atomically, with the options of `writing`."""
+    """Write bytes to a file atomically, with the same options as `writing`."""
     with writing(path, private=private, sync=sync) as file:
         file.write(data)
 

@@ -67,8 +67,9 @@ def hidden_characters(choices: Sequence[str]) -> list[Counter[str]]:
 
 
 def plainly(text: str) -> str:
-    """Replace odd characters with plain ones that look the same: invisible characters, unusual blanks, full-width letters,
-    ligatures, letters of another alphabet in a word, and separate accents. Line breaks and adjacent blanks stay."""
+    """Remove invisible characters, and replace other odd characters with plain ones that look the same. These are unusual
+    blanks, full-width letters, ligatures, separate accents, and letters of another alphabet in a word. Line breaks and
+    adjacent blanks stay."""
     if _is_plain(text) or not _is_alphabetic(text):
         return text
     foreign = {*_foreign(text)}

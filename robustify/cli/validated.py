@@ -151,7 +151,8 @@ def data_block(data: Mapping[str, Any]) -> list[str]:
 
 
 def rule_lines(table: Mapping[str, Any]) -> list[str]:
-    """Return a conclusion, and one line per rule, sorted by score. Rules that also read the question come last."""
+    """Return lines with a conclusion about the rules, the number of items, and the score of each rule. Rules are sorted by
+    score, but those that also read the question come last."""
     rules, others = (
         sorted(table[of].items(), key=lambda rule: -(rule[1]["value"] or 0.0))
         for of in ("heuristics", "with_question")

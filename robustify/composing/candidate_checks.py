@@ -50,7 +50,8 @@ Votes = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Consultants:
-    """Sources of candidates and verdicts: a writer, models that see the question in `mode`, a run's answers, and people."""
+    """Sources of candidates and of verdicts on them. `writer` adds candidates. `models` are asked the question, and answer
+    in `mode`. `run` has the items and answers of a run, and `votes` has the verdicts of people."""
 
     writer: WriterSettings | None = None
     models: tuple[ModelSettings, ...] = ()

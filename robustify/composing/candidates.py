@@ -116,7 +116,7 @@ def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator
     names = dict.fromkeys(name for row in table.rows for name in row.cells)
     if missing := [column for column in columns if column not in names]:
         raise UsageError(
-            f"{file.name} has no column {missing[0]!r}. Name the columns with candidates with --candidates.",
+            f"{file.name} has no column {missing[0]!r}. Use --candidates to name the columns that contain candidates.",
             code="unknown-column",
         )
     id_column, stem_column = (

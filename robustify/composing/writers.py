@@ -1,4 +1,4 @@
-"""Request candidates that pools lack from models (writers), and parse the replies.
+"""Ask models (writers) for the candidates missing from the pools, and parse their replies.
 
 A rule picks the option that has the most of something. If no candidate of an item has as much as the key, the rule finds
 the key. If this bounds the rule's accuracy above chance, no choice balances the set, and the items that the rule must win

@@ -31,7 +31,7 @@ FILES = ("sheet.json", "sheet.md", "sheet.html")
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Fact about a run: its subject, its text, its value, and its file and path in the JSON."""
+    """Fact about a run: its subject (`label`), text, and value, with the JSON file and the path of the value in it."""
 
     label: str
     text: str

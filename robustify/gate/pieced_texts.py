@@ -168,7 +168,7 @@ def _elements(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _columns(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the columns of tables whose cells are separated by blanks, tabs, or marks, and runs of one-word lines."""
+    """Yield the columns of tables whose cells are separated by blanks, tabs, or marks, and also runs of one-word lines."""
     lines, starts, start = text.split("\n"), list[int](), 0
     for line in lines:
         starts.append(start)

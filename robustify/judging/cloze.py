@@ -87,7 +87,7 @@ _STATEMENTS = re.compile(
 
 
 def cross_reference(item: Item) -> str | None:
-    """Return `cross_reference` if a choice refers to other choices by letter, number or position, and otherwise None."""
+    """Return "cross_reference" if a choice refers to others by letter, number, or position, and otherwise None."""
     texts = [choice.strip().rstrip(".") for choice in item.choices]
     refers = any(refer_to_others(item.choices)) or any(map(_STATEMENTS.fullmatch, texts))
     return "cross_reference" if refers else None

@@ -65,7 +65,7 @@ class MeasureInput(Context):
 
     @classmethod
     def from_context(cls, ctx: Context) -> "MeasureInput":
-        """Score every model that answered a view or gave free responses."""
+        """Score every model that has answers in a view or free responses."""
         responses, grades = ctx.responses, ctx.responses.facts.free
         inputs = cls(**vars(ctx), models={}, free={})
         if not responses.models and grades is None:

@@ -30,8 +30,9 @@ DRAWS = 1_000
 
 @dataclass(frozen=True)
 class Removal:
-    """Random removal of as many items as the filter removed. It permutes the kept shares among groups of similar size.
-    `group` (n,) is the group of each item. `size`, `share` and `stratum` (groups of similar size) are (g,)."""
+    """Random removal of the same number of items as the filter removed. It permutes the kept shares among groups
+    of similar size. `group` (n,) is the group of each item. `size`, `share` and `stratum` (groups of similar size) are
+    (g,)."""
 
     group: Ints
     size: Ints
@@ -81,7 +82,8 @@ class Removal:
 
 
 def random_removal(credits: Credits, parts: Parts, *, is_voter: bool | None = None) -> RandomRemoval | None:
-    """Return the accuracy on kept items and on random subsets with as many items of each topic. Return None if unknown.
+    """Return the accuracy on the kept items and on random subsets with the same number of items from each topic. Return
+    None if unknown.
 
     The measure is `full`, or cloze if `full` was not asked. It is not a test, because the accuracy of a voter, or of a
     model with similar errors, falls by selection alone.

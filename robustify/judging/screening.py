@@ -68,7 +68,7 @@ def benchmark(responses: ResponseData) -> entries.Benchmark:
 
 
 def split_sizes(responses: ResponseData, parts: Parts, cloze_excluded: Mapping[str, str]) -> entries.Splits:
-    """Return the size of each split, with counts of the reasons for exclusion from cloze."""
+    """Return the size of each split, and the number of items excluded from cloze for each reason."""
     n = len(responses.index)
     flagged, kept = int(parts.flagged.sum()), int(parts.kept.sum())
     return entries.Splits(

@@ -75,7 +75,7 @@ class _Records:
 
     @property
     def regular(self) -> bool:
-        """Whether all records are UTF-8 and, up to their last text, have as many cells as the widest record."""
+        """Whether all records are UTF-8 and have the same number of cells, and the last column contains text."""
         return all(utf8 and width == self.width for width, _, _, utf8 in self.shapes)
 
     def __iter__(self) -> Iterator[_Record]:

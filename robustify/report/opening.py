@@ -79,7 +79,8 @@ def reader_line(s: Summary) -> str:
 
 
 def reader_table(s: Summary) -> Table:
-    """Return the numbers of a set that no model was asked: the reader's accuracy, chance, the flags, and the state."""
+    """Return a table for a run that asked no model. It shows the accuracy of the reader and of chance, the worth of the
+    options, the flags, and the state."""
     read = grounds(s).reader
     rows = (
         ("Reader that sees no question", read),

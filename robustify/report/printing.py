@@ -1,4 +1,4 @@
-"""Sentences of `messages.yaml` for the codes that judging writes, and pages from templates that escape all values."""
+"""Print codes of results as sentences of `messages.yaml`, and render pages from templates that escape all values."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -211,7 +211,8 @@ def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
 
 
 def _run_marks(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
-    """Yield the mark of each shortest run of telling words. Runs start at every word, or do not overlap if `apart`."""
+    """Yield the marks of runs of telling words (words not in `COMMON`). Each run is as short as `LONG` and `WORDS` allow.
+    Runs start at every telling word, or do not overlap if `apart`."""
     telling = [word for word in words if word not in COMMON]
     start = end = size = 0
     while end < len(telling):

@@ -315,7 +315,7 @@ def _claim(run: Run) -> SplitOf:
         )
     if run.manifest["config"].get("limit") is not None:
         raise AuthorisationError(
-            f"{run.folder} used only a part of the set. Compared with numbers of the full set, its numbers would reveal "
+            f"{run.folder} used only a part of the set. Comparing its numbers with those of the full set would reveal "
             "single items. Run without `limit`.",
             code="part-of-set",
         )

@@ -164,8 +164,9 @@ def _alike(items: Sequence[Item]) -> tuple[Ints, Ints, Floats]:
 
 
 def _close_sets(size: Ints, words: Ints, n_words: int) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of word sets (i > j) with a Jaccard index of at least `LOOSE`, and the index (p,). `size` (n,) is
-    the number of words of each set, and `words` has those of one set after the other, as ranks less than `n_words`.
+    """Return the pairs of word sets (i > j) whose Jaccard index is at least `LOOSE`, and the index of each pair (p,).
+    `size` (n,) is the number of words of each set. `words` has the words of one set after the other, as ranks less than
+    `n_words`.
 
     Such a pair shares at least `LOOSE` of the words of each set, and so also some of those that are left if all but `_MET`
     of this share, the most frequent ones, are taken off (prefix filtering, Chaudhuri et al. 2006). Only pairs that share

@@ -195,7 +195,7 @@ def _odd_in(choice: str) -> set[str]:
 
 
 def characters_named(choices: Sequence[str]) -> str:
-    """Name the hidden characters of an item's options by letter, code point, and count."""
+    """Describe the hidden characters of each option by code point and count. Options are named by letter."""
     rows = zip(ascii_uppercase, hidden_characters(choices), strict=False)
     return "; ".join(
         f"option {letter} has {', '.join(f'{n} x {character_name(sign)}' for sign, n in counts.items())}"

@@ -73,7 +73,7 @@ def _cue(row: LoggedRow) -> str:
 
 
 def broken_examples(row: LoggedRow) -> str:
-    """Describe a prompt whose examples lack answers, run into each other, or have other labels than its options."""
+    """Describe a prompt whose examples lack answers, run into each other, or use different labels from its options."""
     before, raw = before_question(row), row.exchange.contexts[:1]
     if not before.strip() or raw[0].lstrip().startswith("[{"):
         return ""
@@ -92,7 +92,7 @@ def broken_examples(row: LoggedRow) -> str:
     return (
         ""
         if {*labels} & {*listed.labels}
-        else "the options of an example have other labels than those of the item"
+        else "the options of an example are labeled differently from those of the item"
     )
 
 

@@ -58,7 +58,7 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class _Influenced:
-    """Value with the influence of each item (n,), and the number of picks behind it."""
+    """Value, the influence of each item on it (n,), and the number of picks from which it was computed."""
 
     value: float
     influence: Floats
@@ -120,7 +120,7 @@ class _ModelRows:
         return sum(int(np.count_nonzero(rows.pick == UNREAD)) for rows in all_rows)
 
     def slope(self) -> Slope | None:
-        """Return the slope of the wrong picks."""
+        """Fit the slope of looks to the wrong picks."""
         return wrong_slope(self.options, self.rows, self.typical)
 
     def sources(self, wrong_picks: Slope | None) -> _Sources:

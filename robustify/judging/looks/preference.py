@@ -22,8 +22,8 @@ PICKS_PER_POSITION = 20
 
 @dataclass(frozen=True, eq=False)
 class Slope:
-    """Coefficient `b` of looks and, if a panel shows it, the coefficient `kappa` of being the key, each with its influence
-    by item (n,). `picks` counts the picks of the fit."""
+    """Coefficients of a fit, each with the influence of every item on it (n,). `b` is the coefficient of looks. `kappa` is
+    the coefficient of being the key, or 0 unless a panel shows it. `picks` is the number of picks in the fit."""
 
     b: float
     b_influence: Floats

@@ -29,7 +29,7 @@ _AT_ONCE = 1 << 23
 
 
 def gains(credits: Mapping[str, Floats], k: Ints, groups: Ints | None = None) -> dict[str, Gain]:
-    """Return the gain of each auditor over the accuracy by chance, 1 / `k`. `credits` (n,) are NaN if unanswered.
+    """Return the gain of each auditor over chance accuracy, 1 / `k`. `credits` (n,) are NaN if unanswered.
 
     Items of one of `groups` (n,) count together. p-values are one-sided and corrected by Holm over the auditors. `power` is
     that to see 3 points at their joint level.

@@ -1,4 +1,4 @@
-"""Verdicts on items by the run's own rule, from votes and a ranking."""
+"""Compute verdicts on items from votes and a ranking, by the rule of the run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -239,12 +239,13 @@ def clusters(n: int, groups: Ints | None = None) -> int:
 
 
 def unit_index(n: int, groups: Ints | None = None) -> Ints:
-    """Return the index of each item's unit, from 0: the item's group, or the item itself without `groups` (n,)."""
+    """Return the zero-based index of each item's unit (n,). The unit is the item's group, or the item itself if `groups` is
+    None."""
     return np.arange(n) if groups is None else np.asarray(np.unique(groups, return_inverse=True)[1])
 
 
 def group_sums(values: Floats, groups: Ints | None) -> Floats:
-    """Sum the values of each group, or return them unchanged if `groups` is None (g,)."""
+    """Return the sum of the values of each group (g,), or the values unchanged if `groups` is None."""
     if groups is None:
         return values
     # An inverse of `np.unique` takes twice the memory.

@@ -100,8 +100,9 @@ class Pair(Part):
 
 
 class RandomRemoval(Part):
-    """Accuracy on the kept items compared with random removals of as many items of each topic. `percentile` (0 to 100) is
-    the share of removals with an accuracy that is not higher, which is no test, because selection lowers a voter's."""
+    """Accuracy on the kept items, compared with random removals of the same number of items from each topic. `percentile`
+    (0 to 100) is the share of removals with an accuracy that is not higher. It is not a test, because selection lowers a
+    voter's accuracy."""
 
     view: str
     is_voter: bool | None

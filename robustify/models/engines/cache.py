@@ -164,7 +164,8 @@ class Cache(Database):
         return {"path": str(self.file), "rows": self.run(_row_count), "size": self.file.stat().st_size}
 
     def clear(self) -> int:
-        """Delete all rows and damaged versions of the file. Return the number of deleted scores (0 if it was damaged)."""
+        """Delete all rows of the file, and all damaged versions of it. Return the number of deleted scores (0 if the file
+        was damaged)."""
 
         def delete_rows(db: sqlite3.Connection) -> int:
             n = _row_count(db)

@@ -207,8 +207,8 @@ def _require_same_mark(key: str, inside: Labelled, readings: Readings) -> None:
     by_label = _by_mark(key, inside.labels, len(inside.labels)).get("label")
     if by_label and by_label != readings.get("label", readings["letter"]):
         raise ItemError(
-            "the key is ambiguous, because the options begin with letters in another order. Remove these letters, or "
-            "add `--map key_is=letter` if keys follow the order of the options in the file.",
+            "the key is ambiguous, because the letters at the start of the options do not match their order. Remove "
+            "these letters, or add `--map key_is=letter` if the key A always means the first option of an item.",
             code="labels-in-other-order",
         )
 

@@ -118,7 +118,7 @@ def _require_different(path: Path, files: Sequence[Path]) -> None:
 
 
 def _type(file: Path) -> str:
-    """Return the ending of a file, or of what is compressed in it."""
+    """Return the extension of a file, or of the file compressed in it."""
     return plain_path(file).suffix.lower()
 
 

@@ -163,8 +163,9 @@ def _several_lists(columns: Columns) -> str:
 
 
 def _proposed_stems(name: str, table: rows.SourceTable, columns: Columns, mapped: FieldMap) -> Sequence[str]:
-    """Return `--map` options for the question if they make the items readable in exactly one way. Their fields
-    contain text of several words that is not another part."""
+    """Return a `--map` option for each field that may contain the question. Such a field contains text of several words
+    that is not another part. With this option, sample items can be read with `key_is=auto`, or otherwise with exactly
+    one other form of key."""
     some = replace(table, rows=table.rows[:ROWS_LOOKED_AT])
     texts = {column: cell for column, cell in columns.example.items() if isinstance(cell, str)}
     taken = {column for series in labelled_series(columns.names) for column in series}

@@ -1,7 +1,7 @@
-"""Options of an item: their texts with labels and marks, and options in several columns of a row.
+"""Options of an item, with their labels and marks, from one or several columns of a row.
 
-One column may hold the right option, and others the wrong ones, of which each may hold several. What is unpacked from a
-written list in one column is unpacked in all.
+One column may hold the right option, and other columns the wrong options. Each column may hold several options. If one
+column is unpacked from a written list, all columns are.
 """
 
 from collections.abc import Mapping, Sequence

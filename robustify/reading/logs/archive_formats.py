@@ -75,7 +75,7 @@ def _any(scores: Iterable[bool | None]) -> bool | None:
 
 
 def _members(value: object) -> Sequence[Any]:
-    """Return a list as it is. Other values have no members."""
+    """Return a list unchanged. Other values have no members."""
     return value if isinstance(value, list) else ()
 
 

@@ -40,7 +40,8 @@ def _read(format_: Format, file: LogFile, options: LogOptions, shown: ShownBefor
     models = {archived.model for _, archived in every}
     if options.model is not None and len(models) > 1:
         raise UsageError(
-            f"{file.path.name}: the file has answers of {len(models)} models, and names them. Remove {options.model}=.",
+            f"{file.path.name}: the file contains answers from {len(models)} models and already names each model. "
+            f"Remove {options.model}=.",
             code="models-named-twice",
         )
     copies = sum(archived.is_copy for _, archived in every)

@@ -304,7 +304,7 @@ def topic_notes(cells: Iterable[str], topics: Mapping[str, Name]) -> list[Notice
 
 
 def model_name(*candidates: str) -> Name:
-    """Return the first of these texts that can name a model. If none can, return a name made from the last text."""
+    """Return the first text that can be a model name. If there is none, return a name made from the last text."""
     names = map(as_name, map(plain_model, candidates[:-1]))
     return next(filter(None, names), None) or path_name(plain_model(candidates[-1]))
 

@@ -19,7 +19,8 @@ _FEWEST_KEYS, _FEWEST_MARKS = 3, 10
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Format in which a column names choices: its form, the first number (None if numbers are texts), and the letters."""
+    """Format in which a column names choices. `first` is the number of the first choice, or None if numbers are read as
+    texts. `letters` is the series of letters, or None if there is none."""
 
     form: Literal["letter", "number", "text"]
     first: int | None = None

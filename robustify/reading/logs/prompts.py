@@ -266,10 +266,13 @@ def decide_presentation(
         part.in_other_order and (prompt.written or prompt.by_letter)
         for prompt, part in zip(sample, parts, strict=True)
     )  # fmt: skip
-    turned = f"{n_other} of {len(sample)} inspected prompts list the options in another order than the log, so letters"
+    turned = (
+        f"{n_other} of {len(sample)} inspected prompts list the options in a different order from the log"
+    )
     if 2 * n_other > len(sample):
         raise DataError(
-            f"{file}: {turned} may name other options. Log the options as they were shown.",
+            f"{file}: {turned}, so the option that a letter means is uncertain. Log the options in the order of "
+            "the prompts.",
             code="options-in-two-orders",
         )
     by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
@@ -281,7 +284,10 @@ def decide_presentation(
         notes += _options_notes(sample, parts)
     if n_other:
         notes.append(
-            Notice(f"{turned} in their replies may name other options", code="some-options-in-two-orders")
+            Notice(
+                f"{turned}, so the option that a letter in their replies means is uncertain",
+                code="some-options-in-two-orders",
+            )
         )
     return Presentation(view, kind, notes=tuple(notes), labels=_usual_labels(parts))
 

@@ -32,8 +32,8 @@ class TaskItems(HoldsText):
         )
 
     def in_rows(self, rows: Sequence[SourceRow], names: Mapping[int, log.Name]) -> log.ItemsOfLog | None:
-        """Map the line of each row to its item, and return the other rows as faults. Return None if the rows are not from
-        this task.
+        """Return the items of the rows by line, and a fault for each row whose document is not an item. Return None if the
+        rows are not from this task.
 
         Numbers and targets count only if no document is recognized by its content, and all rows agree."""
         logged = {row.line: TaskDocument.from_row(row.line, row.cells) for row in rows}

@@ -75,7 +75,7 @@ class Release:
     at: str = field(default="", compare=False)
 
     def related(self, others: Sequence["Release"]) -> list["Release"]:
-        """Return the other releases of the same set and version, or with at least `cell` items in common."""
+        """Return the other releases that are of the same set and version, or share at least `cell` items with this one."""
         digests, set_version = set(self.of.digests), (self.dataset, self.version)
         return [
             other

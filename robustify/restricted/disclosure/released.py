@@ -214,7 +214,7 @@ class Released(BaseModel):
 
     @property
     def spent(self) -> float:
-        """Number of bits on this page, including the bits owed once for all releases of a split."""
+        """Number of bits that this page costs, including the bits charged once for all releases of a split."""
         return self.bits + self.owed
 
 

@@ -131,8 +131,7 @@ RULES: tuple[PartRule[Decisions], ...] = (
 
 
 class Foreign(NamedTuple):
-    """Files of another `tool` that cannot be read as they are: patterns of the `members` that they have, and what to do
-    (`mend`)."""
+    """Files of another tool that robustify cannot read. `members` are patterns of their columns, and `mend` is advice."""
 
     tool: str
     members: frozenset[str]
@@ -237,7 +236,7 @@ def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
     for foreign in FOREIGN:
         if all(fnmatch.filter(profile.columns, member) for member in foreign.members) and not decided.mapped:
             raise DataError(
-                f"{profile.file} is a file of {foreign.tool}, which is not read. {foreign.mend}",
+                f"{profile.file}: robustify cannot read files of {foreign.tool}. {foreign.mend}",
                 code="unsupported-file",
             )
     if "pick" in lacking and not decided.mapped and _only_numbers(profile):

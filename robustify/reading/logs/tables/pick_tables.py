@@ -374,7 +374,9 @@ def _item(cells: PickCells, encoding: _Encoding) -> log.LoggedItem:
             raise ItemError(
                 f"the key is {kind} that names {same} identical choices", code="key-of-identical-choices"
             )
-        raise ItemError(f"the key is {kind} that names none of {k or MOST} choices", code="key-of-no-choice")
+        raise ItemError(
+            f"the key is {kind} that names no choice; expected one of {k or MOST}", code="key-of-no-choice"
+        )
     name = log.as_label(cells.text("id"))
     topic = encoding.topics.get(cells.text("topic"), log.NOTHING)
     stem = rows.require_text(cells.parts["stem"], "the stem") if choices and "stem" in cells.parts else ""
