@@ -177,7 +177,7 @@ class Repository:
                         kept.append(part) if is_small else digest.update(part)
                     if n_missing or process.stdout.read(1) != b"\n":
                         raise ResourceError(
-                            "Git returned only a part of an object. Run `git fsck`.",
+                            "Git returned only part of an object. Run `git fsck`.",
                             code="incomplete-git-object",
                         )
                     yield head[1].decode(), size, b"".join(kept) if is_small else digest.digest()

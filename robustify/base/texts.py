@@ -35,7 +35,7 @@ _WHITE = (
 )
 """Characters of Unicode's White_Space. `str.split` has four others."""
 EDGES = f"{_WHITE}\x1c\x1d\x1e\x1f\u200b\u200c\u200d\u2060\ufeff\u2800{_FILLERS}"
-"""Blanks that nobody sees at the ends of a text."""
+"""White space and invisible characters that are removed from the ends of a text."""
 _SPACE = re.compile(f"[{_WHITE}]+")
 _PLAIN = re.compile(r"[!-~]+(?: [!-~]+)*")
 _JOINERS = "\u200c\u200d"
@@ -86,7 +86,7 @@ def straight(text: str) -> str:
 
 
 def bare(text: str) -> str:
-    """Remove white space and invisible blanks from both ends of a text. A blank text stays unchanged."""
+    """Remove white space and invisible characters from both ends of a text. A blank text stays unchanged."""
     return text.strip(EDGES) or text
 
 

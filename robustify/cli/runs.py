@@ -141,7 +141,7 @@ def _settings_in(folder: Path) -> Mapping[str, Any]:
 
 
 def _say_what_changed(before: Mapping[str, Any], done: "Run") -> None:
-    """Report the settings that differ from the settings of the run that was replaced, if there was one."""
+    """Report the settings that differ from those of the replaced run, if any."""
     after = {} if done.restricted else done.manifest["config"]
     if changed := [name for name, value in after.items() if before.get(name, value) != value]:
         say(

@@ -130,8 +130,9 @@ class _Game:
     def _settled(self) -> Ints:
         """Draw each item's final set at random by weight, so that rules and probes gain nothing overall (Gibbs sampling).
 
-        The aim of a sum is zero, or what the weights expect less `_NOISE` standard errors, because moving a sum further
-        would disturb their equilibrium. The aim is met ever more closely, so that no item pays for the first draw.
+        The aim of a sum is zero, or its expected value under the weights minus `_NOISE` standard errors, because moving a
+        sum further would disturb their equilibrium. The aim is met ever more closely, so that no item pays for the first
+        draw.
         """
         picked, sets = self._drawn(), self._sets
         n = len(picked)

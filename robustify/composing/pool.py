@@ -58,7 +58,8 @@ class Candidate(HoldsText):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Pool(HoldsText):
-    """Item with candidates for its distractors, the original ones first. No candidate repeats the key or another candidate.
+    """Item with its candidate distractors, the original distractors first. No candidate repeats the key or another
+    candidate.
 
     `aside` names why each other candidate was set aside: `blank`, `repeats_key`, `contains_key`, `in_key`, `other_key`,
     `refers_to_options`, `repeated`, or a `Candidate.doubt`.

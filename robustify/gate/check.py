@@ -165,7 +165,8 @@ def parse_policy(data: bytes, where: str) -> Policy:
     if n := len(rows) - len(entries):
         wanted = f"path, findings (digests, not whole files), reason, by, expires (within {MOST_DAYS} days)"
         raise DataError(
-            f"{where}: invalid entries: {n}. Each entry needs {wanted}. {remedy}", code="invalid-policy-entry"
+            f"{where}: {n} of {len(rows)} entries are invalid. Each entry needs {wanted}. {remedy}",
+            code="invalid-policy-entry",
         )
     return tuple(dict.fromkeys(entries))
 

@@ -70,9 +70,9 @@ class Index:
 
 
 class _Tagger:
-    """Keyed hashes of words, shingles, and texts. The BLAKE2b hash of a word gives a 64-bit value for each of the three
-    positions in a shingle. The tag of a shingle is the XOR of its words' values, so a scan hashes each distinct word
-    once."""
+    """Keyed hash functions for words, shingles, and texts. The BLAKE2b hash of a word gives a 64-bit value for each of the
+    three positions in a shingle. The tag of a shingle is the XOR of its words' values, so a scan hashes each distinct
+    word once."""
 
     def __init__(self, key: Key) -> None:
         self._word_key, self._text_key = key.derived("gate/word"), key.derived("gate/text")

@@ -146,8 +146,8 @@ def entry_blobs(repository: Repository, entries: Sequence[TreeEntry]) -> Iterato
 def _new_blobs(
     repository: Repository, tips: Sequence[str], old_commits: Sequence[str], names: Iterable[str]
 ) -> Iterator[Blob]:
-    """Yield everything reachable from `tips` but not from `old_commits`: contents of paths, text that people wrote in
-    commits and tags, objects of tags that name no commit, and names of refs."""
+    """Yield everything reachable from `tips` but not from `old_commits`: file contents, text that people wrote in
+    commits and tags, objects of tags that do not point to a commit, and ref names."""
     changed = repository.changed(repository.commits(tips, old_commits))
     yield from entry_blobs(repository, changed)
     seen = {entry.object for entry in changed}

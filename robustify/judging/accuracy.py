@@ -109,7 +109,8 @@ def score_models(
 
 
 def _choices_only(answers: Answers, index: ItemIndex, model: str, rules: ScreenRules) -> Bools | None:
-    """Mark the choices that share a model's best choices-only score (n, K). Return None if the model was not asked."""
+    """Mark the options with a model's best choices-only score, including ties (n, K). Return None if the model was
+    not asked."""
     view, template = VIEW_OF[rules.mode], rules.template
     if template is None or model not in models_asked(answers, view, template):
         template = first_template(answers, view, (model,))

@@ -231,7 +231,7 @@ def _credit(view: str) -> PerItem:
 
 
 def _each(score: Callable[[MeasureInput, str], Score | None]) -> Whole:
-    """Return a measure that has one value for each model, on all items."""
+    """Return a measure that is computed on all items and has one value per model."""
 
     def measure(inputs: MeasureInput) -> dict[str, Measured]:
         scores = {name: score(inputs, name) for name in inputs.models}

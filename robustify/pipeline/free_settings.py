@@ -84,7 +84,7 @@ class FreeSettings(Settings):
 
     @property
     def who(self) -> Mode:
-        """Grading mode. With `rubrics`, the judge grades by default."""
+        """Grading mode: whether rules or the judge grade. The default is `judge` with `rubrics`, and `auto` otherwise."""
         return self.mode or ("judge" if self.rubrics else "auto")
 
     @property

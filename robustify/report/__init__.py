@@ -121,7 +121,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Picture with rows of two bars. `most` is the value of a bar that fills the whole width."""
+    """Bar chart with two bars per row. `most` is the value of a bar that fills the whole width."""
 
     id: str
     title: str
@@ -132,7 +132,7 @@ class Chart:
 
 
 def charts(s: Summary) -> Iterator[Chart]:
-    """Yield the pictures for which the summary has numbers."""
+    """Yield the charts for which the summary has numbers."""
     own = s.screen.cut.q if s.screen and s.screen.cut else None
     cuts = tuple(
         Row(f"{percent(c.q)}{', this run' * (c.q == own)}", c.flagged, c.by_chance,

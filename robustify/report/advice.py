@@ -24,7 +24,7 @@ UNSEEN = {"no_independent_auditor", "no_auditor", "nothing_to_see", "could_not_s
 """Reasons of a state that another auditor could remove."""
 When = Callable[[Summary, Grounds], Sequence[Words]]
 """Function that returns the template values for each case in which an advice applies. `n` is the number of items, `points`
-is what it buys, and `filters` show its items in the explorer."""
+is the possible gain, and `filters` show its items in the explorer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Recommendation:
 
 
 def recommendations(s: Summary, g: Grounds) -> tuple[Recommendation, ...]:
-    """Return the recommendations for a run: those about the whole set first, and the others by the points that they could
-    gain, largest first."""
+    """Return the recommendations for a run: first those about the whole set, then the others in decreasing order of the
+    points that they could gain."""
     rules = {**(UNJUDGED if g.trial or g.by_letter else JUDGED), **ALWAYS}
     advice = [_said(code, {"g": g, **words}) for code, when in rules.items() for words in when(s, g)]
     return tuple(sorted(advice, key=lambda line: (line.code not in FIRST, -line.points))[:MOST])

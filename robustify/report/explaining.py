@@ -185,8 +185,8 @@ def cue_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse] =
 
 
 def _fix_and_sentence(code: CueCode, item: Item, pick: int, uses: Sequence[WordUse]) -> tuple[str, str]:
-    """Return the edit that removes a cue, and a sentence on how the cue shows. If the options do not show the cue,
-    return the fix and sentence that `lint` has for the picked option."""
+    """Return the edit that removes a cue, and a sentence that describes it in the options. If the options do not show the
+    cue, return the fix and sentence that `lint` has for the picked option."""
     choices = [trait if code == "outer_space" else trait.strip() for trait in item.choices]
     picked, options = choices[pick], [*choices[:pick], *choices[pick + 1 :]]
     subject, fixes = "the key" if pick == item.key else "the option picked", cue_words("advice")

@@ -70,7 +70,7 @@ def require_no_demo(name: str, safe_demo: bool = False) -> None:
 def authorised(name: str, adapter: str | None, folder: Path | None, *, public: bool) -> Access | None:
     """Return permission to read a restricted set and to write into `folder`. Return None for a public set.
 
-    `folder` is None if nothing is written. `public` is what the config claims, but it cannot lower the label of the
+    `folder` is None if nothing is written. `public` is the claim of the config, but it cannot lower the label of the
     manifest, which is read for every call. Raise `AuthorisationError` if a restricted set has no adapter, a requirement is
     not met, such as data as pinned, or SAFE_DEMO is set, and `UsageError` if the adapter or a data file is invalid.
     """
@@ -91,8 +91,8 @@ def admitted(name: str, adapter: Adapter | None, folder: Path | None) -> Access:
     """Return permission to read a set as restricted, whatever its adapter says. Raises the same errors as `authorised`."""
     if adapter is None:
         raise AuthorisationError(
-            f"{name} is a restricted set, so nothing was read. Write `adapter: NAME` into the config (`robustify "
-            "restricted adapter list` shows the names), and do the four steps of docs/adapters.md.",
+            f"{name} is a restricted set, so nothing was read. Add `adapter: NAME` to the config (`robustify "
+            "restricted adapter list` shows the names), and follow the four steps in docs/adapters.md.",
             code="missing-adapter",
         )
     pins = require(adapter).files

@@ -173,7 +173,7 @@ def items_in(split: Split, items: Sequence[Item]) -> tuple[Item, ...]:
     if len(matching) != len(wanted):
         raise DataError(
             f"split {split.name} of {split.dataset}: {len(matching):,} of {len(wanted):,} IDs matched; expected all. "
-            "Your data differ from the split's data, or have another version. Nothing was written.",
+            "Your data differ from the split's data, or are another version. Nothing was written.",
             code="unmatched-ids",
         )
     return matching

@@ -1,7 +1,7 @@
 """Marks of items (64 bits of a keyed hash of folded words), by which copies of a restricted set are recognized.
 
 Case, spaces, punctuation, labels, and the order of rows and choices do not matter. Whole marks are of a stem, choices, or
-both. Marks of parts recognize edited copies: all choices but one, a long text alone, runs of telling words, and the ID.
+both. Marks of parts recognize edited copies: all choices but one, a long text alone, runs of uncommon words, and the ID.
 Because the key lies beside the marks, a mark of few words could be guessed with a word list, so a part has at least `LONG`
 characters, and runs of a registered text do not overlap, or they could be joined word by word. Marks that a set repeats
 are left out.
@@ -21,7 +21,7 @@ LEAST, SHARE = 5, 0.03
 """Number of known items that make a set a copy. Edited ones must also be this share of it or of the restricted set. In a
 smaller set, more than half of the items do."""
 LONG, WORDS = 24, 3
-"""Minimum number of folded characters of a part, and of telling words in a run."""
+"""Minimum number of folded characters of a part, and of uncommon words in a run."""
 _STEM, _CHOICES = 20, 24
 """Minimum size of the folded words of a stem (about five), and of all choices of an item, by which the item is known."""
 COMMON = frozenset(
@@ -110,7 +110,7 @@ def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> 
 
 
 def sets_quoted_by(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str]:
-    """Return the sets that have a text as a stem, or that share a long part or a run of telling words with the text."""
+    """Return the sets that contain a text as a stem, or that share a long part or a run of uncommon words with it."""
     words = kept_words(text)
     marks = {_mark(b"stem", b"".join(words), key), *_text_marks([words], key), *_run_marks(words, key)}
     return [name for name, own in sets.items() if not marks.isdisjoint(_cut(own.wholes) | _cut(own.parts))]
@@ -211,8 +211,8 @@ def _id_marks(name: str, key: bytes) -> Iterator[bytes]:
 
 
 def _run_marks(words: Iterable[bytes], key: bytes, *, apart: bool = False) -> Iterator[bytes]:
-    """Yield the marks of runs of telling words (words not in `COMMON`). Each run is as short as `LONG` and `WORDS` allow.
-    Runs start at every telling word, or do not overlap if `apart`."""
+    """Yield the marks of runs of uncommon words (words not in `COMMON`). Each run is as short as `LONG` and `WORDS` allow.
+    Runs start at every uncommon word, or do not overlap if `apart`."""
     telling = [word for word in words if word not in COMMON]
     start = end = size = 0
     while end < len(telling):

@@ -97,7 +97,7 @@ def quoted_sets(text: str) -> list[str]:
 
 
 def _marked_sets() -> tuple[bytes, dict[str, Marks]]:
-    """Return the key for all marks, and the marks of each accepted set."""
+    """Return the hash key of all marks, and the marks of each accepted set."""
     record, sets = _record(), dict[str, Marks]()
     for row in record.accepted:
         if row.items:

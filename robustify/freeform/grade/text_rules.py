@@ -191,7 +191,7 @@ def find_explanation(answer: str, reference: str) -> Ruling:
 
 
 def _find_text(claim: str, texts: Sequence[tuple[str, bool]], question: str) -> Ruling:
-    """Find the only option whose text matches a claim: exactly, without its article, or in another case."""
+    """Find the one option whose text matches a claim exactly, without an article, or ignoring the case of longer words."""
     plain = plain_text(claim)
     for core in core_texts(plain, question):
         forms = (

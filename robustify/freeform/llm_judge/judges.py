@@ -219,7 +219,7 @@ def _asked(
 
 
 class AskedLabels(NamedTuple):
-    """Labels from one request, the errors of missing labels, and all attempts."""
+    """Labels from one request, the error for each missing label, and all attempts."""
 
     labels: tuple[str | None, ...]
     error_types: tuple[ErrorType | None, ...]

@@ -91,7 +91,7 @@ class SetTexts(HoldsText):
         return bytes(chain.from_iterable(map(refer_to_others, self.choices)))
 
     def marked(self, rows: Iterable[Sequence[bool]]) -> bytes:
-        """Join the marks of each item. The marks of an item without any are 0."""
+        """Concatenate the marks of all items, one byte per option. If an item's row is empty, its marks are 0."""
         return b"".join(bytes(row or len(own)) for row, own in zip(rows, self.choices, strict=True))
 
 

@@ -75,7 +75,7 @@ def _written(rows: Sequence[LoggedRow]) -> list[LoggedRow]:
 
 
 def many_unread(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find models that often give replies without an option."""
+    """Find models whose replies often do not name an option."""
     for log in logs:
         for model, rows in log.by_model.items():
             written = _written(rows)

@@ -10,7 +10,7 @@ from robustify.judging.lint.log_evidence import LintedLog, LoggedRow, LogHit, ga
 from robustify.reading.marks.labelling import cut_at_labels
 
 _FEWEST, _NEARLY_ALL = 10, 0.9
-"""Fewest rows that are compared, and share of rows that have what all should have."""
+"""Fewest rows that are compared, and share of rows with a property above which all rows should have it."""
 _LONGEST_CUE, _FEWEST_WORDS, _LETTER = 40, 3, re.compile(r"\b[A-Z]\b")
 _LABEL = re.compile(r"^[\s>*_`-]*[(\[]?([A-Z]|\d{1,2})(?=[.):\]])")
 

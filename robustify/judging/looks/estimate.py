@@ -136,7 +136,11 @@ class _ModelRows:
         return {name: tuple(map(self._looks, slopes_of)) for name, slopes_of in slopes.items()}
 
     def _looks(self, slope: Slope) -> _Influenced:
-        """Return the effect of looks (the mean of u (p - p0)), and the influence of each item on it (chain rule)."""
+        """Return the effect of looks, and the influence of each item on it (by the chain rule).
+
+        The effect is the mean of u (p - p0). p is the probability of picking the key by looks, and p0 is the same if b = 0.
+        u is the share of wrong picks, divided by 1 - p.
+        """
         options, n = self.options, len(self.options)
         by_looks = options.key_probability(slope.b, slope.kappa)
         without_looks = options.key_probability(0.0, slope.kappa)

@@ -1,4 +1,5 @@
-"""Strength with which picks follow looks: the slope of a conditional logit of picks on the reader's logits (McFadden 1974).
+"""Measure of how strongly picks follow looks: the slope in a conditional logit of picks on the reader's logits (McFadden
+1974).
 
 Influence functions are those of an M-estimator, score times inverse information (Huber 1967; Hampel 1974), summed over the
 rows of an item.
@@ -41,8 +42,9 @@ def wrong_groups(options: ReadOptions, rows: PickRows, fit: Bools) -> tuple[Ints
 
 
 def wrong_slope(options: ReadOptions, rows: PickRows, fit: Bools) -> Slope | None:
-    """Fit b to the wrong picks, among the wrong options. Knowledge only takes items out of these picks, so that they
-    show how a model picks if it does not know. Return None below `FEWEST_WRONG` groups."""
+    """Fit the slope b of looks to the wrong picks, with only the wrong options as alternatives. Knowledge can only remove
+    items from these picks, so they show how a model picks if it does not know the answer. Return None if there are fewer
+    than `FEWEST_WRONG` groups."""
     use, groups = wrong_groups(options, rows, fit)
     if groups < FEWEST_WRONG:
         return None
@@ -52,9 +54,9 @@ def wrong_slope(options: ReadOptions, rows: PickRows, fit: Bools) -> Slope | Non
 
 
 def blind_slopes(options: ReadOptions, rows: PickRows) -> tuple[Slope, ...]:
-    """Fit b to the picks without the question: once for the wrong options, and once for the key, because distractors may
-    look like keys by their meaning. Being the key is a nuisance, because it may be found by its meaning, too. Return no
-    slopes without any such pick."""
+    """Fit two slopes b of looks to the picks without the question: one for the wrong options and one for the key, because
+    distractors may look like keys by their meaning. Being the key is a nuisance feature, because a model may also find
+    the key by its meaning. If there are no such picks, return no slopes."""
     use = np.flatnonzero(rows.pick >= 0)
     if not len(use):
         return ()
@@ -67,8 +69,8 @@ def blind_slopes(options: ReadOptions, rows: PickRows) -> tuple[Slope, ...]:
 def _slopes(
     options: ReadOptions, rows: PickRows, use: Ints, mask: Bools, features: Floats
 ) -> tuple[Slope, ...]:
-    """Fit the picks of the rows `use` (m,) among the options in `mask` (m, K). Return one slope per feature (m, K,
-    f). Positions are a nuisance if there are enough picks."""
+    """Fit slopes to the picks of the rows `use` (m,), with the options in `mask` (m, K) as alternatives. Return one slope
+    for each of the `features` (m, K, f). Positions are nuisance features if there are enough picks."""
     width, count = mask.shape[1], features.shape[2]
     if len(use) >= PICKS_PER_POSITION * width:
         place = rows.position[use][:, :, None] == np.arange(1, width)

@@ -122,7 +122,7 @@ class ReadOptions:
         return np.asarray(np.where(among, z, -np.inf).argmax(axis=1))
 
     def wrong_counts(self, picks: Ints) -> tuple[Ints, Ints]:
-        """Count the models that pick each wrong option (n, K), and those with any pick (n,), from their picks (M, n)."""
+        """Count the models that pick each wrong option (n, K), and the models with a pick (n,), from the `picks` (M, n)."""
         counts = np.stack([(picks == j).sum(axis=0) for j in range(self.mask.shape[1])], axis=1)
         return np.where(self.is_key, 0, counts), (picks >= 0).sum(axis=0)
 
@@ -130,8 +130,8 @@ class ReadOptions:
 def beats_chance(
     logits: Floats, mask: Bools, key: Ints, groups: Ints | None = None
 ) -> tuple[bool, float, float]:
-    """Return whether a reader finds keys more often than by chance, with its accuracy and chance. With keys that were
-    redrawn at random, only a reader that saw the items can: it fits what it reads. `groups` (n,) are independent."""
+    """Return whether a reader finds keys more often than by chance, with its accuracy and chance. If the keys were redrawn
+    at random, only a reader that was fitted to the same items can do so. `groups` (n,) are independent."""
     k = mask.sum(axis=1)
     credits = credit(best(np.where(mask, logits, -np.inf), k), key)
     scored = ~np.isnan(credits)

@@ -58,7 +58,7 @@ def by_item(rows: Floats, mask: Bools) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """Fitted model: a function `logits` of features (..., f), and its coefficients (f,) or classifier."""
+    """Fitted model: the function `logits`, which takes features (..., f), and the coefficients (f,) or the classifier."""
 
     logits: Callable[[Any], Floats]
     fitted: Any = None
@@ -67,7 +67,8 @@ class FittedModel:
 Learner = Callable[[Bools], FittedModel]
 """Function that fits a model to the items in a mask (n,)."""
 Fit = Callable[[Any, OptionTable], Learner]
-"""Function of features of a set's options, which prepares what all models of the set share."""
+"""Function that takes features of a set's options, prepares the parts that all models of the set share, and returns a
+`Learner`."""
 Predict = Callable[[Bools, Bools], Floats]
 """Function of two masks (n,), for training and test items. Returns values of the test items' options (t, K, ...)."""
 

@@ -52,7 +52,7 @@ class CrossFit:
         certainty: Certainty,
     ) -> None:
         """Fill in the logits and probabilities of the items `rows` (m,). `parts` are contributions (m, K), `missing`
-        (m,) what missing answers could add, and `shown` (m, K, f) what is to boost."""
+        (m,) are the largest contributions of missing answers, and `shown` (m, K, f) are the features to boost."""
         mask = self.mask[rows]
         self.logits[rows] = sum(parts.values(), np.zeros(mask.shape))
         if (added := sum(missing.values(), np.zeros(len(rows)))).any():
@@ -155,7 +155,7 @@ def shortcut_if_hit(w: Floats, c: Floats) -> Floats:
 
 
 def single_preference(mask: Bools, j: int) -> Floats:
-    """Return the standardized preferences of a voter that prefers option j and is indifferent to the others (n, K)."""
+    """Return the standardized preferences (n, K) of a voter that prefers option j and is indifferent among the others."""
     k = np.maximum(mask.sum(axis=1, keepdims=True), 2)
     preference = np.where(np.arange(mask.shape[1]) == j, np.sqrt(k - 1), -1 / np.sqrt(k - 1))
     return np.where(mask, preference, 0.0)

@@ -171,8 +171,8 @@ class VoterPreferences:
 
 
 def _silence(voters: Sequence[_Preferences], largest: float, rows: Ints, *, silent: bool) -> Floats:
-    """Return how much missing answers could add to a mean preference on each item of `rows` (r,). It is the share of
-    voters without an answer times `largest`, or unbounded if one of them is `silent` on all items."""
+    """Return the most that missing answers could add to a mean preference, for each item of `rows` (r,). It is the share of
+    voters without an answer times `largest`, or unbounded if a voter is `silent` on all items."""
     n_answered = sum((voter.answered[rows] for voter in voters), np.zeros(len(rows)))
     return (np.full(len(n_answered), _ANYTHING) if silent else 1 - n_answered / len(voters)) * largest
 

@@ -1,7 +1,7 @@
-"""Conversion of a file's answer keys to zero-based indices, by one decision for the whole file.
+"""Conversion of a file's answer keys to zero-based indices, with one decision for the whole file.
 
 A list of one key is that key. Labels, letters, and texts name a choice by themselves and may be mixed. Numbers are not
-mixed with them, because nothing tells how they count. An ambiguous key is read in the form that fits all clear keys of the
+mixed with them, because they may count from 0 or 1. An ambiguous key is read in the form that fits all clear keys of the
 file, or it is refused. It is never guessed, because a wrong key looks like a hard item.
 """
 
@@ -290,7 +290,7 @@ def _decorated_key(raw: RawItem, key: str) -> tuple[Readings, bool]:
 
 
 def _require_no_other_text(key: str, index: int, choices: Sequence[str]) -> None:
-    """Refuse a key such as `A) the coal` if its words belong to another option than its letter."""
+    """Refuse a key such as `A) the coal` if its text fits another option better than the option with its letter."""
     _, *words = _words(key)
     shares = [len(own & {*words}) / len(own) if (own := {*_words(choice)}) else 0.0 for choice in choices]
     if max(shares) > shares[index] and max(shares) >= _MOST_WORDS:

@@ -51,8 +51,8 @@ def table_of_items(name: str, table: SourceTable) -> SourceTable:
             table = replace(table, rows=tuple(map(_with_listed_choices, table.rows)))
         if not any(row.cells.get("choices") for row in table.rows):
             raise DataError(
-                f"{name}: the samples of Inspect have no choices, and their inputs list none; expected a multiple-choice "
-                "task. To grade written answers, see `robustify free`.",
+                f"{name}: the Inspect samples have no choices, and their inputs do not list any; expected a "
+                "multiple-choice task. To grade written answers, see `robustify free`.",
                 code="log-without-choices",
             )
         return _rebuilt(table, partial(_inspect_cells, set()), layout="inspect_log", outer="")

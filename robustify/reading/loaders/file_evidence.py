@@ -174,8 +174,7 @@ def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
 
 
 def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -> list[str]:
-    """Return other columns whose names look like a key's and that have nearly as many values as the key column. They may
-    contradict it."""
+    """Return the other columns with key-like names and nearly as many values as the key column. They may contradict it."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices), *checked}
     if fields.key is None or fields.key in several(fields.choices):
         return []
@@ -220,7 +219,7 @@ def counts_from_1(evidence: FileEvidence) -> bool:
 
 
 def _contains_options(stem: str, choices: Sequence[str]) -> bool:
-    """Return whether a question names three or more options, once each, in their order, and little after the first."""
+    """Return whether a question lists all of its options (at least three) in order, with little text between them."""
     if len(choices) < _FEWEST_ASKED_TWICE or choices[-1] not in stem or choices[0] not in stem:
         return False
     start = begin = stem.rfind(choices[0])

@@ -67,8 +67,8 @@ class SourceTable(HoldsText):
     """Rows of one file. `flat` is set if the cells are not nested, so that their names are columns.
 
     A reader sets `layout` if it knows the layout, because a CSV without a header has no field names. `outer` names the
-    harness log that contained the rows. `notes` say what a reader left out. `names` are those of the cells if every row has
-    the same."""
+    harness log that contained the rows. `notes` name the parts that a reader left out. `names` are the
+    names of the cells if all rows have the same names."""
 
     rows: Sequence[SourceRow]
     faults: Sequence[Fault] = ()

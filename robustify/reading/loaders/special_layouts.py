@@ -109,8 +109,8 @@ def cells_of_two_contexts(cells: Cells) -> list[Cells]:
     fillers = [" ".join(both[front : len(both) - back]) for both in (words, others)]
     if not front or not all(fillers):
         raise ItemError(
-            "the two contexts are equal, begin with different words, or one contains the other; expected one sentence "
-            "with two fillers",
+            "the two contexts are equal, they begin with different words, or one contains the other; expected one "
+            "sentence with two fillers for its gap",
             code="contexts-do-not-fit",
         )
     sentence = [*words[:front], "_", *words[len(words) - back :], cell_text(cells, "continuation")]

@@ -172,8 +172,8 @@ def _helm(_: LogFile, cells: Cells) -> Iterator[Archived]:
     """Read a request of `scenario_state.json`. Changed instances and later trials count as copies."""
     if cells.get("reference_index") is not None:
         raise ItemError(
-            "the request scores one option apart (multiple_choice_separate), which is not read. Use a run of "
-            "multiple_choice_joint.",
+            "the request scores one option separately (multiple_choice_separate), which robustify cannot read. Use a "
+            "run of multiple_choice_joint.",
             code="options-scored-apart",
         )
     instance, request = as_object(cells.get("instance")), as_object(cells.get("request"))

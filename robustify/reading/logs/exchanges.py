@@ -10,8 +10,8 @@ from robustify.base.redaction import HoldsText
 class Exchange(HoldsText):
     """Prompts and replies of one row. `contexts` has one prompt per scored text in `continuations`, or one prompt to
     which the model wrote. `texts` are all raw replies to the item, such as those of each epoch, and `extracted` is
-    what the harness took from the first. `rightness` maps the scores of the row to whether they say that the answer
-    is right. `contradicts` is set if these contradict the key and the pick."""
+    the answer that the harness took from the first reply. `rightness` maps the scores of the row to whether they
+    say that the answer is right. `contradicts` is set if these contradict the key and the pick."""
 
     contexts: tuple[str, ...] = ()
     continuations: tuple[str, ...] = ()

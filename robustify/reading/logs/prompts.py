@@ -161,7 +161,7 @@ class PromptEvidence:
 
     @property
     def lacking(self) -> str:
-        """Statement of how many prompts lack the hidden part."""
+        """Sentence that says how many prompts lack the hidden part."""
         hidden = self.options.hidden if self.options.hidden != "image" else "question"
         return f"{self.n - self.n_asking} of {self.n} inspected prompts do not show the {hidden}"
 

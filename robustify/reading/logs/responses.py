@@ -67,7 +67,8 @@ def _innermost_list(value: object) -> list[object]:
 
 
 def other_targets(cells: Cells, item: log.LoggedItem) -> Notice | None:
-    """Return the reason to refuse a row in which several scored targets are right, as in TruthfulQA's mc2, or None."""
+    """Return the reason to refuse a row if none or several of its scored targets are right, as in TruthfulQA's mc2.
+    Otherwise, return None."""
     texts = [unspaced(text) for text in scored_texts(cells)]
     for name, value in as_object(cells.get("doc")).items():
         targets = as_object(value)

@@ -346,7 +346,8 @@ def announces(sentence: str) -> bool:
 
 
 def _announced_texts(reply: str) -> Iterator[str]:
-    """Yield the text on the line after each of the last announcements of an answer, except for denied ones."""
+    """Yield the text that follows each of the last announcements of an answer, up to the end of its line. Skip
+    announcements with a denial before them, such as "not the answer"."""
     for match in deque(_ANNOUNCED.finditer(reply), maxlen=_MOST_CLAIMS):
         if not _DENIED.search(reply, max(0, match.start() - 30), match.start()):
             yield reply[match.end() : match.end() + _LONGEST].lstrip().partition("\n")[0].strip()

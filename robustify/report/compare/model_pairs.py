@@ -77,7 +77,7 @@ class ModelPair:
 
 
 def model_pairs(runs: Sequence[Run]) -> tuple[ModelPair, ...]:
-    """Return the pairs of models of all runs, with scores on the full question or, if there are none, as cloze."""
+    """Return the model pairs of all runs, with their scores on the full question. A pair without them has cloze scores."""
     entries = [
         (run.summary, pair, view, paired)
         for run in runs

@@ -370,7 +370,8 @@ class _Page:
                 )
 
     def _state(self, numbering: Numbering, looks: Looks | None) -> ReleasedNumber:
-        """Return the released state of a model's looks: 1 if claimed, 0 if not, and null if the run cannot tell."""
+        """Return the released state of a model's points of looks: 1 if they are claimed, 0 if only wrong picks show them,
+        and null otherwise."""
         value, reason = None, "not measured" if looks is None else "cannot tell"
         if looks is not None and min(looks.n or 0, looks.wrong_picks) >= self.k:
             value = {"claimed": 1.0, "wrong picks only": 0.0}.get(looks.state)

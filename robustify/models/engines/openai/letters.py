@@ -171,7 +171,7 @@ def _read_choice(choice: object, path: str) -> Reply | None:
 
 
 def was_finished(text: object, reason: object) -> bool:
-    """Return whether the server finished a reply, because the model ended it or it reached the length limit."""
+    """Return whether the server finished a reply. A reply that reached the length limit is finished."""
     if not text:
         return reason in _ENDED
     return not str(reason).casefold().startswith(_BROKEN)
