@@ -21,7 +21,8 @@ Stream = IO[bytes]
 MOST_UNPACKED = 1 << 30
 """Most bytes that a compressed file or a workbook may contain, because a small file can unpack to any size."""
 _UNPACK: Mapping[bytes, Callable[[Stream], Stream]] = {
-    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream),  # type: ignore[dict-item, return-value]
+    # The mode is named, because `gzip` reads that of a file in another one, which is a number there, as a text.
+    b"\x1f\x8b": lambda stream: gzip.GzipFile(fileobj=stream, mode="rb"),  # type: ignore[dict-item, return-value]
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
 }
