@@ -88,9 +88,11 @@ def _weights(items: Sequence[Item]) -> "csr_array":
 
     by_option = columns(items, FEWEST_SHARING)
     ends = by_option.indptr[np.cumsum([0, *(item.k for item in items)])]
-    ones = np.ones(by_option.nnz, dtype=np.float32)
-    weights = csr_array((ones, by_option.indices, ends), shape=(len(items), by_option.shape[1]))
+    # Each option counts once, so that 8 bits suffice. What is left after the sum is copied, because half of it is unused.
+    weights = csr_array((by_option.data, by_option.indices, ends), shape=(len(items), by_option.shape[1]))
+    del by_option
     weights.sum_duplicates()
+    weights.data, weights.indices = weights.data.astype(np.float32), weights.indices.copy()
     # `np.bincount` and arithmetic in doubles copy their input, so both see a block at a time.
     blocks = [slice(start, start + ROWS) for start in range(0, weights.nnz, ROWS)]
     sharing = np.zeros(weights.shape[1], dtype=np.int64)
