@@ -190,7 +190,7 @@ def _members(
     if not inner and text[start + len(close) :].strip(_SPACE):
         raise DataError(
             f"{name}:{_line_at(text, start)}: more text follows the JSON document; "
-            "expected one document, or one object per line. If these are objects, `jq -c .` writes them so.",
+            "expected one document, or one object per line. If these are objects, `jq -c .` writes one per line.",
             code="text-after-json",
         )
     return _distinct(members)
