@@ -88,24 +88,31 @@ def _weights(items: Sequence[Item]) -> "csr_array":
 
     by_option = columns(items, FEWEST_SHARING)
     ends = by_option.indptr[np.cumsum([0, *(item.k for item in items)])]
-    # Each option counts once, so that 8 bits suffice. What is left after the sum is copied, because half of it is unused.
-    weights = csr_array((by_option.data, by_option.indices, ends), shape=(len(items), by_option.shape[1]))
+    # Each option counts once, so that the sum of an item fits into the 8 bits of `by_option`.
+    counts = csr_array((by_option.data, by_option.indices, ends), shape=(len(items), by_option.shape[1]))
     del by_option
-    weights.sum_duplicates()
-    weights.data, weights.indices = weights.data.astype(np.float32), weights.indices.copy()
-    # `np.bincount` and arithmetic in doubles copy their input, so both see a block at a time.
-    blocks = [slice(start, start + ROWS) for start in range(0, weights.nnz, ROWS)]
-    sharing = np.zeros(weights.shape[1], dtype=np.int64)
-    for part in blocks:
-        np.add.at(sharing, weights.indices[part], 1)
+    counts.sum_duplicates()
+    # `np.add.at` and arithmetic in doubles copy their input, so they see a block at a time.
+    sharing = np.zeros(counts.shape[1], dtype=np.int64)
+    for part in _blocks(counts.nnz):
+        np.add.at(sharing, counts.indices[part], 1)
+    is_shared = (sharing >= FEWEST_SHARING) & (sharing <= MOST_SHARING)
+    # Most cells are left out here, before the others take four bytes.
+    for part in _blocks(counts.nnz):
+        counts.data[part] *= is_shared[counts.indices[part]]
+    counts.eliminate_zeros()
     idf = np.log((1 + len(items)) / (1 + sharing)) + 1
-    idf[(sharing < FEWEST_SHARING) | (sharing > MOST_SHARING)] = 0
-    for part in blocks:
-        weights.data[part] = (1 + np.log(weights.data[part])) * idf[weights.indices[part]]
-    weights.eliminate_zeros()
+    weights = _with_data(counts, np.empty(counts.nnz, dtype=np.float32))
+    for part in _blocks(weights.nnz):
+        count = counts.data[part].astype(np.float32)
+        weights.data[part] = (1 + np.log(count)) * idf[weights.indices[part]]
     length = np.sqrt(_with_data(weights, weights.data**2).sum(axis=1))
     weights.data /= np.repeat(length, np.diff(weights.indptr))
     return weights
+
+
+def _blocks(cells: int) -> list[slice]:
+    return [slice(start, start + ROWS) for start in range(0, cells, ROWS)]
 
 
 def _with_data(matrix: "csr_array", data: npt.NDArray[Any]) -> "csr_array":

@@ -81,25 +81,32 @@ def columns(items: Sequence[Item], fewest: int, form: Callable[[str], str] = fol
     """Return a sparse matrix of the words and letter sequences in each option (sum of k, columns). Words and
     sequences in fewer than `fewest` options are left out. Texts are in this form, with a mark at both ends. Columns
     are hashed to 22 bits, so two may collide."""
-    texts = [_FIRST + form(c) + _LAST for item in items for c in item.choices]
-    parts = [_hashed(texts[start : start + _CHUNK]) for start in range(0, len(texts), _CHUNK)]
-    options = np.zeros(1 << BITS, dtype=np.int64)
-    for _, codes in parts:
-        options += np.bincount(codes, minlength=1 << BITS)
+    choices = [choice for item in items for choice in item.choices]
+    # A text of n characters has at most n sequences of each length and n words. Pages that are not written need no memory.
+    room = sum(len(form(choice)) + 2 for choice in choices) * (len(LENGTHS) + 1)
+    codes, sizes, end = np.empty(room, dtype=np.int32), np.zeros(len(choices) + 1, dtype=np.int64), 0
+    options = np.zeros(1 << BITS, dtype=np.int32)
+    parts = [slice(start, min(start + _CHUNK, len(choices))) for start in range(0, len(choices), _CHUNK)]
+    for part in parts:
+        sizes[1:][part], found = _hashed([_FIRST + form(choice) + _LAST for choice in choices[part]])
+        codes[end : end + len(found)] = found
+        options += np.bincount(found, minlength=1 << BITS).astype(np.int32)
+        end += len(found)
     is_common = options >= fewest
     column = np.cumsum(is_common, dtype=np.int32) - 1
-    sizes = [np.zeros(1, dtype=np.int64)]
-    indices, end = np.empty(int(options[is_common].sum()), dtype=np.int32), 0
-    # Each part is released after use, because the codes of a large set need much memory.
-    while parts:
-        size, codes = parts.pop(0)
-        is_kept = is_common[codes]
-        sizes.append(np.bincount(np.repeat(np.arange(len(size)), size)[is_kept], minlength=len(size)))
-        start, end = end, end + int(sizes[-1].sum())
-        indices[start:end] = column[codes[is_kept]]
+    # Columns are written over the codes, because a second array of a large set would need as much memory.
+    start = end = 0
+    for part in parts:
+        size = sizes[1:][part]
+        found = codes[start : start + int(size.sum())]
+        is_kept, start = is_common[found], start + len(found)
+        size[:] = np.bincount(np.repeat(np.arange(len(size)), size)[is_kept], minlength=len(size))
+        kept = column[found[is_kept]]
+        codes[end : end + len(kept)] = kept
+        end += len(kept)
     # Column indices use the same integer type, and four bytes usually suffice.
-    ends = np.cumsum(np.concatenate(sizes)).astype(get_index_dtype(maxval=len(indices)))
-    return csr_array((np.ones(len(indices), np.int8), indices, ends), shape=(len(texts), int(column[-1]) + 1))
+    ends = np.cumsum(sizes).astype(get_index_dtype(maxval=end))
+    return csr_array((np.ones(end, np.int8), codes[:end], ends), shape=(len(choices), int(column[-1]) + 1))
 
 
 def _hashed(texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int32]]:
