@@ -22,6 +22,7 @@ from robustify.reading.columns import (
     every_named,
     is_named,
     may_show,
+    name_key,
     usual_names,
 )
 from robustify.reading.loaders import rows
@@ -172,6 +173,9 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
         name for name in others if all(type(member.get(name)) in (str, int, float) for member in members)
     ]
     text = next(iter(usual_names(others, NAMES["option_text"])), written[0] if len(written) == 1 else "")
+    if name_key(label) == "label" and (not text or _shown_by_label(members, label, text)):
+        label, text = text, label
+        others = [name for name in names if name not in (label, mark)]
     if not text:
         raise ItemError(
             f"{what} has {len(written)} members that may be the text of a choice; expected one, named `text`",
@@ -192,6 +196,15 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
             code="no-marked-choice",
         )
     return replace(labelled, marks=marks, unread=unread)
+
+
+def _shown_by_label(members: Sequence[Mapping[str, Any]], label: str, value: str) -> bool:
+    """Return whether labels are the texts that a web form shows, beside the `value` that it sends."""
+    labels, values = ([str(member.get(name)) for member in members] for name in (label, value))
+    marks = [column_label(shown)[1] or shown.strip(" ().:") for shown in labels]
+    words, of_values = (sum(len(text.split()) for text in texts) for texts in (labels, values))
+    longer = (words, len("".join(labels))) > (of_values, len("".join(values)))
+    return name_key(value) == "value" and longer and labelling.positions_in_series(marks) is None
 
 
 def _labelled(texts: tuple[str, ...], names: object, what: str) -> Choices:
