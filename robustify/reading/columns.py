@@ -15,6 +15,7 @@ from importlib.resources import files
 from itertools import takewhile
 from string import ascii_lowercase
 from typing import Any, Generic, TypeVar
+from unicodedata import category, normalize
 
 from robustify.base.errors import DataError
 from robustify.reading.marks.labelling import EVERY_SERIES, as_mark
@@ -22,10 +23,9 @@ from robustify.reading.marks.labelling import EVERY_SERIES, as_mark
 Ranks = tuple[tuple[str, ...], ...]
 """Synonyms by rank. A later rank counts only if no name of an earlier one is present."""
 _ORDERS = (list(ascii_lowercase), [str(n) for n in range(26)], [str(n) for n in range(1, 27)])
-_COLUMN = re.compile(r"\(?((?:[^\W\d]|[ -])*?)[ _-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
+_COLUMN = re.compile(r"\(?((?:[^\W\d]|[ -])*?)[ _.#-]*\(?([a-z]|[0-9]{1,2})\s*[).:]?", re.IGNORECASE)
 _MARK_BEHIND = re.compile(r"[ _-]+(?:is[ _-]*)?(?:correct|right|answer|label|key)$", re.IGNORECASE)
-_PLAIN = str.maketrans("áéíóúüöäñ", "aeiouuoan")
-_BETWEEN = re.compile(r"[\s_-]+")
+_BETWEEN = re.compile(r"[\s_.-]+")
 _NOTE = re.compile(
     r"\s*(?:\((?:s|secs?|optional|required|(?:only|max)[.:]?\s*(?:\d|one\b|a\b|include\b)[^()]*)\)|\s[-–—]\s*(?:\d|(?:max|min)\w*\.?\s+\d|choose|optional|required).*)$",
     re.IGNORECASE | re.DOTALL,
@@ -39,8 +39,9 @@ _OF_AN_ITEM = frozenset(("stem", "choices", "key", "right", "wrong", "id", "topi
 
 @lru_cache(4096)
 def name_key(name: str) -> str:
-    """Normalize a column name for comparison, ignoring case, accents, spaces, hyphens, and underscores."""
-    return _BETWEEN.sub("", name).casefold().translate(_PLAIN)
+    """Normalize a column name for comparison, ignoring case, accents, spaces, hyphens, underscores, and dots."""
+    plain = normalize("NFKD", _BETWEEN.sub("", name).casefold())
+    return plain if plain.isascii() else "".join(sign for sign in plain if category(sign) != "Mn")
 
 
 @lru_cache(4096)
@@ -72,8 +73,8 @@ NAMES = _read()
 """Names of each part, by rank."""
 LOGGED_TARGET = "target of the log"
 """Column of a log that repeats the key of its item. It tells how the key counts, but it is not read as the key."""
-OPTION_PREFIXES = frozenset(("", *NAMES["option_prefix"][0]))
-WRONG_PREFIXES = frozenset(NAMES["wrong_prefix"][0])
+OPTION_PREFIXES = frozenset(("", *map(name_key, NAMES["option_prefix"][0])))
+WRONG_PREFIXES = frozenset(map(name_key, NAMES["wrong_prefix"][0]))
 _KNOWN = frozenset(name_key(name) for part in _OF_AN_ITEM for rank in NAMES[part] for name in rank)
 
 _MARKS = frozenset(name_key(name) for part in ("option_mark", "key") for rank in NAMES[part] for name in rank)
