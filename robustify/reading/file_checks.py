@@ -153,6 +153,21 @@ def _other_keys(case: Case) -> Notice | None:
     return None
 
 
+def _other_column(case: Case) -> Notice | None:
+    key, n = case.evidence.fields.key, len(case.lines)
+    if 2 * (n_bad := sum(bool(answer.fault) for answer in case.keys)) <= n:
+        return None
+    for name, options in case.evidence.must_agree.items():
+        column = name.strip("`")
+        if n >= ROWS_THAT_AGREE and all(options) and column in (case.evidence.checked or ()):
+            return Notice(
+                f" `{key}` names no option in {n_bad} of {n} rows, but {name} does in all. Name the key column, for "
+                f"example `--map key={column}`.",
+                code="other-key-column-fits",
+            )
+    return None
+
+
 def _two_orders(case: Case) -> Notice | None:
     columns, sample = several(case.evidence.fields.choices), case.sample
     if not sample or _by_text(case):
@@ -308,6 +323,7 @@ CHECKS = (
     Check("several right", "a right option with separators may be several right answers", _several_right),
     Check("separators", "rows with different separators may have one inside an option", _separators),
     Check("other keys", "two columns with usual names for a key should name the same options", _other_keys),
+    Check("other column", "a column whose keys name no options is probably not the key", _other_column),
     Check(
         "two orders",
         "if options are listed in two orders, nothing tells which order keys count",

@@ -20,11 +20,10 @@ from robustify.base.texts import folded
 from robustify.items.item import FEWEST, MOST, choice_count_fault
 from robustify.reading.columns import label_of_mark
 from robustify.reading.loaders.loaded import KeyKind
-from robustify.reading.loaders.option_columns import right_count_error, truth
+from robustify.reading.loaders.option_columns import right_count_error, truth, written_list
 from robustify.reading.loaders.rows import RawItem, Raws, as_integer, changed, json_kind, require_text
 from robustify.reading.marks.labelling import LETTERS, SERIES, Labelled, as_mark, bare_mark
 from robustify.reading.marks.picks import NoPick, Picked, equal_options, read_pick
-from robustify.reading.printed import literal
 
 _DIGITS = re.compile(r"(-?\d{1,9})(?:\.0)?")
 _BETWEEN = re.compile(r"\s*[,;/&+|、，]\s*(?:and\s+)?|\s+(?:and|or|und|et|y|e|ve)\s+", re.IGNORECASE)
@@ -331,9 +330,9 @@ def _key_text(raw: RawItem) -> str:
 def _single_key(key: object, choices: Sequence[str]) -> object:
     """Return the only key in a list (which may be written as text), or the only key that an object marks as true.
     Return any other key unchanged."""
-    if isinstance(key, str) and key.strip()[:1] in ("[", "(") and not equal_options(key, tuple(choices)):
-        written = literal(key)
-        key = written if isinstance(written, list | tuple) else key
+    if isinstance(key, str):
+        listed = written_list(key, len(choices))
+        key = listed if listed is not key and not equal_options(key, tuple(choices)) else key
     if isinstance(key, Mapping) and key and all(truth(mark) in (True, False) for mark in key.values()):
         marked = [label_of_mark(str(name)) for name, mark in key.items() if truth(mark)]
         if len(marked) != 1:
@@ -342,11 +341,9 @@ def _single_key(key: object, choices: Sequence[str]) -> object:
     if not isinstance(key, list | tuple):
         return key
     marks = [truth(member) for member in key]
-    if (
-        len(key) == len(choices) > 2
-        and all(mark in (True, False) for mark in marks)
-        and sum(map(bool, marks)) == 1
-    ):
+    if len(key) == len(choices) > 2 and all(mark in (True, False) for mark in marks):
+        if sum(map(bool, marks)) != 1:
+            raise right_count_error(sum(map(bool, marks)))
         return marks.index(True)
     distinct = list({str(member): member for member in key if member not in (None, "")}.values())
     if len(distinct) > 1:

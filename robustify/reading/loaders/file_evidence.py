@@ -23,6 +23,8 @@ from robustify.reading.marks.labelling import begins_without_label, cut_at_label
 
 _FEWEST_ASKED_TWICE, _MOST_BETWEEN = 3, 8
 """Least number of options in a question, and the number of other characters for each, such as a label and a line end."""
+_LONGEST = 40
+"""Most characters of a key in a column such as `solution`, which otherwise explains it."""
 _MARK = "the mark in the choices"
 ROWS_THAT_AGREE = 3
 """Least number of rows in which a second column can tell how the numbers of the first count."""
@@ -179,7 +181,10 @@ def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -
     if fields.key is None or fields.key in several(fields.choices):
         return []
     full = 0.9 * columns.filled.get(fields.key, 0)
-    others = [name for name in every_named(columns.names, "key") if name not in taken]
+    perhaps = every_named(columns.names, "perhaps_key")
+    short = [name for name in perhaps if len(str(columns.example.get(name))) <= _LONGEST]
+    named = [*every_named(columns.names, "key"), *short]
+    others = [name for name in named if name not in taken]
     return [name for name in others if columns.filled[name] >= full]
 
 

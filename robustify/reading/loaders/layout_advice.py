@@ -36,10 +36,11 @@ _FIXED = (("yes", "no"), ("true", "false"), ("yes", "no", "maybe"), ("true", "fa
           ("entailment", "neutral", "contradiction"))  # fmt: skip
 """Options that files without options imply by their keys. These words are safe to show."""
 _KEY_FORMS = ("auto", "index", "number")
-_OF_A_MODEL = re.compile(
-    r"model|pred|student|response|reply|output|generated|generation|guess|gpt|llm", re.IGNORECASE
+_OTHERS = re.compile(
+    r"model|pred|student|response|reply|(?<!expected.)output|generated|generation|guess|gpt|llm|difficulty|level|grade|year",
+    re.IGNORECASE,
 )
-"""Words in names of columns that hold what somebody answered, so that they are not proposed as the key."""
+"""Words in names of columns that are not proposed as the key, because they hold answers of somebody, or kinds of items."""
 _AS_CSV = "with the columns question, A, B, C, D, and answer"
 
 
@@ -243,7 +244,7 @@ def _proposed_key(
     example, candidates = table.rows[0].cells, dict[str, tuple[FieldMap, RawItems]]()
     inside = [f"{choices}.{name}" for name in rows.as_object(example.get(str(choices)))]
     columns = [*dict.fromkeys(name for row in some.rows for name in row.cells), *inside]
-    columns = [column for column in columns if not _OF_A_MODEL.search(column)]
+    columns = [column for column in columns if not _OTHERS.search(column)]
     for column in possible_flags(example, choices) or columns:
         for key_is in ("auto", "number") if column not in several(choices) else ():
             fields = mapped.model_copy(update={"key": column, "key_is": key_is})

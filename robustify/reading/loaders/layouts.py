@@ -286,13 +286,23 @@ def _unread_notes(
         fields.group,
         *several(fields.choices),
     )
-    taken = {LOGGED_TARGET, *_COMPOSED, *(str(part).split(".")[0] for part in parts)}
+    taken = {LOGGED_TARGET, *_COMPOSED, *parts, *(str(part).split(".")[0] for part in parts)}
     names = [name for name in columns.names if name not in taken]
     full = columns.filled.get(fields.key or "", 0)
     for name in every_named(names, "key"):
         if 0 < columns.filled[name] * 10 < full * 9:
             text = f"`{name}` has a value in some rows only and was not read as the key"
             yield Notice(text, code="sparse-key-column")
+    for part in (fields.passage, fields.topic):
+        cells = [row.cells.get(part or "") for row in table.rows[:ROWS_LOOKED_AT]]
+        texts = [cell for cell in cells if cell not in (None, "")]
+        if (
+            1 < len(texts) == len({*map(str, texts)})
+            and 2 * len(texts) <= len(cells)
+            and texts[0] == cells[0]
+        ):
+            text = f"`{part}` has a value in {len(texts)} of the first {len(cells)} rows, as merged cells do, and not below"
+            yield Notice(f"{text}. If it holds for rows below, repeat it there", code="value-in-first-rows")
     if names:
         listed = ", ".join(names) if names_are_safe(table, names) else "names not shown"
         yield Notice(f"{counted(len(names), 'field')} not read: {listed}", code="fields-not-read")

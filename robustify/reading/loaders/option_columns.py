@@ -23,6 +23,8 @@ _TRUTHS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0"), True),
     **dict.fromkeys(("false", "no", "n", "0", "0.0", ""), False),
 }
+_MARKS = {*"01,; "}
+"""Signs in a text with the marks of all options."""
 ONE_TEXT = "one text that may list several wrong options"
 _SEVERAL_WRONG = frozenset(map(name_key, NAMES["several_wrong"][0]))
 NO_OPTIONS = "the row has no options. Set rows without options, such as open questions, aside with --skip-bad"
@@ -74,6 +76,17 @@ def truth_of_member(name: str, value: object) -> object:
 def truth(mark: object) -> object:
     """Return the truth value of a mark such as `yes`, `0` or `true`, or None for any other text."""
     return _TRUTHS.get(mark.strip().casefold()) if isinstance(mark, str) else mark
+
+
+def written_list(key: str, k: int) -> str | list[Any] | tuple[Any, ...]:
+    """Return the list that a key contains, or the marks of `k` options in a key such as `0100`, as R/exams writes them.
+    Return any other key unchanged."""
+    if key.strip()[:1] not in ("[", "(", "0", "1"):
+        return key
+    written, marks = literal(key), [sign == "1" for sign in key if sign in "01"]
+    if isinstance(written, list | tuple):
+        return written
+    return marks if len(marks) == k > FEWEST and not {*key} - _MARKS else key
 
 
 @lru_cache
