@@ -145,7 +145,7 @@ def write_instruct(
         says = free.says
     if not rows:
         raise DataError(
-            f"{heading.benchmark}: no item of this split can be exported in this form. Choose another --split.",
+            f"{heading.benchmark}: this export has no form for the items of this split. Choose another --split.",
             code="no-suitable-item",
         )
     if marked := [id_ for id_, *parts in rows if any(map(_MARKS.search, parts))]:

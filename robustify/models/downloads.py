@@ -211,7 +211,7 @@ def _convert(name: str, gguf: Callable[[], Path], folder: Path, say: Say) -> tup
     needed = (*_CONVERTED_WITH, "accelerate")
     if missing := [part for part in needed if importlib.util.find_spec(part) is None]:
         raise ModelError(
-            f"{name}: converting the model needs missing packages ({', '.join(missing)}). Run "
+            f"{name}: converting the model needs packages that are not installed ({', '.join(missing)}). Run "
             f"{installing('hf')}.",
             code="missing-package",
         )

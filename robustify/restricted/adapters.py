@@ -108,7 +108,9 @@ class Manifest(_Part):
         if self.restricted and self.attest.get("not_sensitive") is not None:
             raise ValueError("attest.not_sensitive: not allowed for a restricted set. Remove this key.")
         if len(self.columns) == 1:
-            raise ValueError("columns: one name does not identify a set; expected none, or at least two")
+            raise ValueError(
+                "columns: a single name does not identify a set; expected none, or at least two names"
+            )
         if self.restricted and self.data.root_env is None:
             raise ValueError("data.root_env: a restricted set needs the name of a variable, not null")
         return self

@@ -282,7 +282,7 @@ def emit_split(run: Run, name: str) -> Split:
         raise GuardrailError(*lines, code="failed-guardrail")
     if file not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} has no split {name}, because the split has fewer items than min_cell.",
+            f"The split {name} has fewer items than min_cell, so it was not written to {run.folder}.",
             code="missing-split",
         )
     run.require_unchanged(file)

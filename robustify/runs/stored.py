@@ -202,6 +202,6 @@ def damaged(path: Path, fault: str) -> DataError:
     """Return the error for a damaged or missing file of a run."""
     return DataError(
         f"{path} is missing or {fault}; expected the file as this version of robustify writes it. "
-        "If an earlier one wrote it, run `robustify judge` on the run's folder.",
+        "If an earlier version wrote it, run `robustify judge` on the run's folder.",
         code="damaged-run-file",
     )

@@ -156,9 +156,7 @@ def doubled_template(row: LoggedRow) -> str:
     raw = row.exchange.contexts[0] if row.exchange.contexts else ""
     in_chat = raw.lstrip().startswith("[{") and _TOKEN.search(row.context)
     return (
-        "a chat template stands inside another one"
-        if in_chat or _BOS.search(raw) or _NESTED.search(raw)
-        else ""
+        "a chat template is inside another one" if in_chat or _BOS.search(raw) or _NESTED.search(raw) else ""
     )
 
 

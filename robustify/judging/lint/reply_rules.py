@@ -112,7 +112,7 @@ def unread_by_length(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
                 shortest = len(written[-n_long].exchange.texts[0])
                 words = (
                     f"{model}: {long:,} of {n_long:,} replies of {shortest:,} or more characters name no option, but "
-                    f"{short:,} of {len(unread) - n_long:,} shorter ones"
+                    f"only {short:,} of {len(unread) - n_long:,} shorter ones do"
                 )
                 yield LogHit(log.path, written[-1].reply.line, "", words)
 
@@ -165,8 +165,8 @@ def norm_changes_ranks(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
             if by_acc * by_norm < 0 and _sign_test(changes) * len(pairs) <= _ALPHA:
                 better, worse = (first, second) if by_acc > 0 else (second, first)
                 words = (
-                    f"of {len(items):,} items, {better} has {abs(by_acc):,g} more right than {worse} by acc, but "
-                    f"{abs(by_norm):,g} fewer by acc_norm; say which counts"
+                    f"on {len(items):,} items, {better} has {abs(by_acc):,g} more right than {worse} by acc, but "
+                    f"{abs(by_norm):,g} fewer by acc_norm; state which metric counts"
                 )
                 yield LogHit(other_path if worse == second else path, 1, "", words)
 

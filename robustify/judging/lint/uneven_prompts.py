@@ -106,7 +106,7 @@ def key_stands_out(log: LintedLog) -> list[tuple[LoggedRow, str]]:
         return []
     framed = [row for row in rows if _has_own_frame(row)]
     if len(framed) >= _NEARLY_ALL * len(rows):
-        return [(row, "only the line of the key has another form in the prompt") for row in framed]
+        return [(row, "in the prompt, only the key's line has a different form") for row in framed]
     named = [dict(_lines_with_key(row)) for row in rows]
     forms = Counter(form for own in named for form in own)
     for form, n in forms.items():

@@ -100,7 +100,7 @@ def _refuse_repeated_rows(answers: Answers) -> None:
             first = f"item {item} has {n} rows for {model} under {view} ({template})"
     if surplus:
         raise DataError(
-            f"answer table: {first} in the same order ({surplus} repeated rows in all). Import each log only once.",
+            f"answer table: {first} in the same order. {surplus} rows are repeated in all. Import each log only once.",
             code="repeated-rows",
         )
 

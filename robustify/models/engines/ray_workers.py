@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MOST = 3
-"""Number of workers that may be lost while running the same unit."""
+"""Number of workers that may be lost while running the same part."""
 _LONGEST = 40
 """Maximum length of the parent folder of Ray's sockets, whose full paths must be shorter than 108 characters."""
 _PATIENCE = 20.0
@@ -184,7 +184,7 @@ class Remote:
             raise getattr(error, "cause", None) or error from None
         except self._ray.exceptions.RayError as error:
             raise ModelError(
-                f"{self._model.name}: {MOST} workers in a row were lost while running the same unit "
+                f"{self._model.name}: {MOST} workers in a row were lost while running the same part "
                 f"({type(error).__name__}). Check that every machine has {DISTRIBUTION}[hf] and enough memory. Reduce "
                 "max_batch_tokens or threads, or use larger machines. The logs of Ray show more details.",
                 code="lost-workers",

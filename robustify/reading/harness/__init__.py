@@ -124,7 +124,7 @@ def _inspect_job(source: Source, task: str, guard: Guard) -> dict[str, Any]:
         spec = find_spec(package) if slash and package.isidentifier() else None
         if spec is None or spec.origin is None:
             raise UsageError(
-                f"{source.path}: no package {package!a} is installed; expected {_FORMS['inspect']}",
+                f"{source.path}: the package {package!a} is not installed; expected {_FORMS['inspect']}",
                 code="missing-task-package",
             )
         defined = re.compile(rf"^(?:async )?def {re.escape(name)}\(", re.MULTILINE)

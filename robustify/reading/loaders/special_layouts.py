@@ -64,7 +64,7 @@ def preference_cells(cells: Cells) -> list[Cells]:
     shared = _turns(cells[prompt[0]]) if prompt else chosen[:-1]
     if not chosen or not rejected or not shared or chosen[:-1] != rejected[:-1]:
         raise ItemError(
-            "the replies have no prompt, or several (conversations differ before the last turn); expected one prompt",
+            "the replies have no shared prompt: it is missing, or the conversations differ before the last turn",
             code="no-shared-prompt",
         )
     question = (
@@ -109,8 +109,8 @@ def cells_of_two_contexts(cells: Cells) -> list[Cells]:
     fillers = [" ".join(both[front : len(both) - back]) for both in (words, others)]
     if not front or not all(fillers):
         raise ItemError(
-            "the two contexts are equal, they begin with different words, or one contains the other; expected one "
-            "sentence with two fillers for its gap",
+            "the two contexts are not one sentence with two fillers for its gap: they are equal, they begin with different "
+            "words, or one contains the other",
             code="contexts-do-not-fit",
         )
     sentence = [*words[:front], "_", *words[len(words) - back :], cell_text(cells, "continuation")]

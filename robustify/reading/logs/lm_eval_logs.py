@@ -202,7 +202,7 @@ class _ReplyReading:
 def _reply_notes(rows: Sequence[SourceRow], n_run_on: int) -> list[Notice]:
     """Return notes on replies that run on, and on rows with several replies. These rows have no scores."""
     several = sum(n_replies(row.cells) > 1 for row in rows)
-    note = f"rows with several replies, of which the first one was used: {several}"
+    note = f"rows with several replies (the first one was used): {several}"
     return [*run_on_notes(n_run_on), *[Notice(note, code="several-replies")] * bool(several)]
 
 

@@ -200,7 +200,7 @@ VIEW_RULES = (
     ),
     ViewRule(
         "placeholders",
-        "prompts lack both the question and the options, so models saw others than the log has",
+        "prompts lack both the question and the options, so models saw other items than those in the log",
         lambda seen: "full" if not (seen.n_asking or seen.n_showing or seen.by_text) else None,
         _notes_on_asking,
     ),

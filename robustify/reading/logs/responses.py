@@ -96,7 +96,7 @@ def reply_runs_on(cells: Cells, item: log.LoggedItem) -> bool:
 
 def run_on_notes(n: int) -> list[Notice]:
     """Return a note on `n` replies that run on, if there are any."""
-    note = f"replies that run on into another question, of which only the answer before it counts: {n}"
+    note = f"replies that run on into another question (only the answer before it counts): {n}"
     return [Notice(note, code="replies-run-on")] * bool(n)
 
 

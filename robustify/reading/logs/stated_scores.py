@@ -64,5 +64,5 @@ def is_stricter(right: bool | None, item: LoggedItem, pick: int | None) -> bool:
 
 def stricter_notes(n: int) -> list[Notice]:
     """Return a note on `n` right replies that the log scored as wrong, if there are any."""
-    note = f"replies that name the key in other words, which the log scored as wrong, but which count as right here: {n}"
+    note = f"replies that the log scored as wrong, but that name the key in other words and count as right here: {n}"
     return [Notice(note, code="stricter-scores")] * bool(n)

@@ -28,9 +28,7 @@ from robustify.report.verdict import grounds
 
 MOST_ITEMS = 2000
 """Maximum number of items listed per pair."""
-TWO_MODES = (
-    "The full question was asked by letter in one run and by text in another: a difference may be that alone."
-)
+TWO_MODES = "The full question was asked by letter in one run and by text in another, which alone may explain a difference."
 
 
 def comparison_lines(comparison: Comparison) -> list[str]:

@@ -61,7 +61,7 @@ def _received(process: "Popen[bytes]", n_texts: int, progress: Progress) -> npt.
     if (code := process.wait()) < 0:
         raise ResourceError(
             f"The process of the sentence encoder was killed by signal {-code}; expected it to finish. Free some memory, "
-            "or leave it out with `encoder: false`.",
+            "or leave the encoder out with `encoder: false`.",
             code="encoder-killed",
         )
     return None if code else np.frombuffer(data, dtype=np.float32).reshape(n_texts, -1)

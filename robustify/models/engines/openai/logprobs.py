@@ -163,7 +163,7 @@ def _choice(reply: Json) -> Json:
     match reply.get("choices"):
         case [dict() as choice]:
             return choice
-    raise Unusable("a reply without its one completion", code="missing-completion")
+    raise Unusable("a reply that does not have exactly one completion", code="missing-completion")
 
 
 def _number(value: object) -> float:

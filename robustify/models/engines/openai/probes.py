@@ -231,8 +231,8 @@ class Added:
         if not session.adds_text or not session.missed:
             return
         error = session.fail(
-            "counts more tokens than it is sent characters, and misses words that prompts name, so a proxy seems to add "
-            "a system prompt. Expected the prompt alone: ask the server itself, without a proxy or policy.",
+            "counts more tokens than the prompt has characters, and misses words that prompts name, so a proxy seems to "
+            "add a system prompt. Expected the prompt alone. Ask the server itself, without a proxy or policy.",
             code=self.code,
         )
         if n_right >= 2 and len(session.missed) == 1:
@@ -282,14 +282,14 @@ class DrawnReplies:
             session.doubt()
             if (repeated := differ(questions * 2, 21)) and not any(repeated):
                 raise session.fail(
-                    "sends the same reply whenever it gets the same prompt, so a cache seems to answer. Expected a new one "
-                    "each time: turn the cache off, or ask the server behind it.",
+                    "sends the same reply whenever it gets the same prompt, so a cache seems to answer. Expected a new "
+                    "reply each time. Turn the cache off, or ask the server behind it.",
                     code=self.code,
                 )
         session.seeded = False
         _LOG.warning(
             "%s: all replies to questions with many answers are alike. The model is very sure, or a cache copies its "
-            "replies, or the temperature is ignored. Then shares of replies are no probabilities.",
+            "replies, or the temperature is ignored. Shares of replies may then not be probabilities.",
             session.client.model.name,
         )
 
@@ -332,7 +332,7 @@ def are_alike(first: Sequence[str], second: Sequence[str], level: float) -> bool
 
 
 _CUT = (
-    "cuts long prompts: it loses a word of theirs that it finds in short ones. Expected the whole prompt to be read: give "
+    "cuts long prompts: it finds a word in short prompts, but not in long ones. Expected the whole prompt to be read. Give "
     "it a longer context (such as `num_ctx`), or use fewer shots."
 )
 _LONG = Recall("cut-prompts", "long", 1, ("short",), _CUT)
@@ -342,8 +342,8 @@ _SYSTEM = Recall(
     "system",
     2,
     ("short", "long", "middle"),
-    "drops or replaces the system prompt: it loses a word that it finds in the question. Expected it to reach the model: "
-    "ask the server itself, without a proxy or policy, or use a chat template that has system prompts.",
+    "drops or replaces the system prompt: it finds a word in the question, but not there. Expected it to reach the model. "
+    "Ask the server itself, without a proxy or policy, or use a chat template that has system prompts.",
 )
 _JUDGED: tuple[Probe, ...] = (_LONG, _MIDDLE, _SYSTEM, Added())
 PROBES: dict[str, tuple[Probe, ...]] = {

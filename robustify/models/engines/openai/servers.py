@@ -58,8 +58,8 @@ class Server:
         own = self.capabilities
         if (own.form, own.top, own.base, own.chat) != (can.form, can.top, can.base, can.chat):
             raise self.client.fault(
-                "has another model, or supports other requests, than the first server; expected the same model and options "
-                "on all servers of base_urls",
+                "differs from the first server in its model or in the requests that it supports; expected the same model "
+                "and requests on all servers of base_urls",
                 code="differing-servers",
             )
 

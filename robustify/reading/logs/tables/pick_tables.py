@@ -229,10 +229,12 @@ def _largest_key(case: _Counting) -> tuple[int, list[Notice]]:
 
 NUMBER_RULES = (
     NumberRule("scores", "all rows have equally many scores, one per choice", _by_scores),
-    NumberRule("rows", "the scores, options, number, or item of each row tell it", _by_rows),
+    NumberRule(
+        "rows", "the scores, options, number, or item of each row show the number of choices", _by_rows
+    ),
     NumberRule(
         "keys",
-        "nothing tells it, so the furthest key is taken for the last choice",
+        "nothing shows the number of choices, so the highest key is taken for the last choice",
         _largest_key,
     ),
 )
