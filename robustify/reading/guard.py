@@ -58,22 +58,9 @@ class _Unguarded:
             code="file-expected",
         )
 
-    def require_ordinary(
-        self, bench: "Loaded", sources: Sequence["Source"], adapter: str | None, names: Iterable[str]
-    ) -> None: ...
+    def _accept(self, *_: object, **__: object) -> None: ...
 
-    def require_ordinary_files(
-        self,
-        name: str,
-        items: Sequence[Item],
-        files: Iterable[Path],
-        names: Iterable[str] = (),
-        ids: Iterable[str] = (),
-    ) -> None: ...
-
-    def require_ordinary_names(self, file: Path) -> None: ...
-
-    def refuse_copy(self, name: str, items: Sequence[Item]) -> None: ...
+    require_ordinary = require_ordinary_files = require_ordinary_names = refuse_copy = _accept
 
 
 @contextmanager
