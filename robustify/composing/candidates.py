@@ -15,7 +15,7 @@ from robustify.composing.pool import Candidate, own_candidates, typed_plainly
 from robustify.items.item import Item
 from robustify.judging.readers.reader_rows import LEAST_LIKENESS
 from robustify.judging.text_overlap import likeness_by_words
-from robustify.reading.columns import NAMES, known_name, name_key, usual_names
+from robustify.reading.columns import known_name, name_key, usual_name
 from robustify.reading.guard import Guard
 from robustify.reading.loaders import Source, load
 from robustify.reading.loaders.open_file import open_rows
@@ -119,9 +119,7 @@ def _rows_of(file: Path, table: SourceTable, columns: Sequence[str]) -> Iterator
             f"{file.name} has no column {missing[0]!r}. Use --candidates to name the columns that contain candidates.",
             code="unknown-column",
         )
-    id_column, stem_column = (
-        next(iter(usual_names(names, ranks)), "") for ranks in (NAMES["id"], NAMES["stem"])
-    )
+    id_column, stem_column = (usual_name(names, part) for part in ("id", "stem"))
     if not id_column and not stem_column:
         fault = f"{file.name} has neither IDs nor questions. Add a column `id` or `question`."
         raise DataError(fault, code="no-id-or-question")

@@ -105,10 +105,20 @@ def may_show(names: Iterable[str]) -> bool:
 
 def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:
     """Return whether a column has a usual name for a part, within certain ranks of names."""
-    return bool(usual_names([name], NAMES[part][ranks]))
+    return bool(usual_names([name], part, ranks))
 
 
-def usual_names(columns: Iterable[str], ranks: Sequence[Sequence[str]]) -> list[str]:
+def usual_names(columns: Iterable[str], part: str, ranks: slice = slice(None)) -> list[str]:
+    """Return the columns with a usual name for a part, of the best rank that any column has, within certain ranks."""
+    return _of_best_rank(columns, NAMES[part][ranks])
+
+
+def usual_name(columns: Iterable[str], part: str) -> str:
+    """Return the first column of `usual_names`, or "" if there is none."""
+    return next(iter(usual_names(columns, part)), "")
+
+
+def _of_best_rank(columns: Iterable[str], ranks: Ranks) -> list[str]:
     """Return the columns whose names have the best rank that any column has, ignoring case and separators."""
     by_name: dict[str, list[str]] = {}
     for column, bare in _short_names(columns):
@@ -123,10 +133,10 @@ def first_value(row: Mapping[str, Any], part: str) -> Any:
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
 
-def every_named(columns: Iterable[str], part: str) -> list[str]:
-    """Return all columns with a usual name for a part, the most usual names first."""
+def every_named(columns: Iterable[str], part: str, ranks: slice = slice(None)) -> list[str]:
+    """Return all columns with a usual name for a part, within certain ranks, the most usual names first."""
     every = [*columns]
-    return [column for rank in NAMES[part] for column in usual_names(every, [rank])]
+    return [column for rank in NAMES[part][ranks] for column in _of_best_rank(every, (rank,))]
 
 
 @lru_cache(4096)

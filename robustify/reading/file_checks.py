@@ -11,7 +11,6 @@ from robustify.base.errors import DataError, ItemError, Notice
 from robustify.reading import counting
 from robustify.reading.columns import (
     LOGGED_TARGET,
-    NAMES,
     choice_columns,
     is_named,
     labelled_series,
@@ -219,7 +218,7 @@ def _permuted(case: Case) -> Notice | None:
     columns, sample = several(case.evidence.fields.choices), case.sample
     if not sample or _by_text(case):
         return None
-    for name in usual_names([name for name in sample[0] if name not in columns], NAMES["order"]):
+    for name in usual_names([name for name in sample[0] if name not in columns], "order"):
         orders = [_order(cells.get(name), len(_options(cells, columns))) for cells in sample]
         n = sum(order != sorted(order) for order in orders)
         if 2 * sum(map(bool, orders)) > len(sample) and n:
@@ -291,7 +290,7 @@ def _graded(case: Case) -> Notice | None:
     key, sample = case.evidence.fields.key or "", case.sample
     if is_named(key, "key", slice(2)) or key in several(case.evidence.fields.choices):
         return None
-    if usual_names([name for name in next(iter(sample), ()) if name != key], NAMES["picks.pick"]):
+    if usual_names([name for name in next(iter(sample), ()) if name != key], "picks.pick"):
         return None  # The marks are those of the picks.
     for name in [name for name in sample[0] if name != key] if sample and key else ():
         marked = is_named(name, "option_mark") or is_named(name, "picks.correct")

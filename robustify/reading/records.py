@@ -21,7 +21,6 @@ from robustify.base.errors import DataError, Notice, UsageError, counted, instal
 from robustify.base.files import QUOTED, original
 from robustify.base.texts import UNSEEN
 from robustify.reading.columns import (
-    NAMES,
     WRONG_PREFIXES,
     choice_columns,
     known_name,
@@ -184,7 +183,7 @@ def _header_words(cells: Sequence[str]) -> int:
     named = all(not name or rows.name_like(without_notes(name)) for name in names)
     # One name may be longer, if others are those of a question and of options.
     options = choice_columns(names) or choice_columns(names, WRONG_PREFIXES)
-    named = named or bool(usual_names(names, NAMES["stem"]) and options)
+    named = named or bool(usual_names(names, "stem") and options)
     return sum(map(known_name, names)) if named else 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from robustify.base.errors import ItemError, Notice
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
-from robustify.reading.columns import NAMES, usual_names
+from robustify.reading.columns import usual_names
 from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.option_columns import right_count_error
 from robustify.reading.loaders.rows import Fault, SourceRow, SourceTable, as_object
@@ -108,9 +108,7 @@ def _notes(items: Sequence[_Asked]) -> Iterator[Notice]:
 def _about(doc: object, mapped: Collection[object]) -> dict[str, object]:
     """Return fields of a document besides the item's text: ID, topic, passage, group, and fields that the user mapped."""
     fields = as_object(doc)
-    usual = [
-        name for part in ("id", "topic", "passage", "group") for name in usual_names(fields, NAMES[part])
-    ]
+    usual = [name for part in ("id", "topic", "passage", "group") for name in usual_names(fields, part)]
     return {name: value for name, value in fields.items() if name in usual or name in mapped}
 
 
@@ -196,7 +194,7 @@ def _index(target: object, labels: Sequence[str], choices: Sequence[str]) -> int
 
 def _passage(items: Sequence[_Asked]) -> str | None:
     """Return the column with the passage that most prompts show before the question, or None if no column has it."""
-    for name in usual_names(as_object(items[0].row["doc"]), NAMES["passage"]) if items else ():
+    for name in usual_names(as_object(items[0].row["doc"]), "passage") if items else ():
         if 2 * sum(_without(item, name) != item.stem for item in items) > len(items):
             return name
     return None

@@ -33,7 +33,6 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from robustify.reading.columns import (
-    NAMES,
     WRONG_PREFIXES,
     ColumnError,
     PartDecision,
@@ -90,7 +89,7 @@ class Columns:
 def _group_sizes(rows: Sequence[SourceRow], names: Sequence[str]) -> dict[str, float]:
     """Return the mean group size in each column that may name groups, or infinity if a cell is not a label."""
     sizes = dict[str, float]()
-    for name in usual_names(names, NAMES["group"]):
+    for name in usual_names(names, "group"):
         cells = [cell for row in islice(rows, _SAMPLE) if (cell := row.cells.get(name)) not in (None, "")]
         labels = all(isinstance(cell, str | int | float) for cell in cells)
         sizes[name] = len(cells) / max(1, len(set(cells))) if labels else float("inf")
@@ -135,7 +134,7 @@ def _options_by_name(columns: Callable[[Schema], list[str]]) -> Find:
     def find(schema: Schema) -> Sequence[Value]:
         series = schema.series()
         single = {column for columns_ in series for column in columns_}  # "Option S" is not "options"
-        usual = usual_names([column for column in columns(schema) if column not in single], NAMES["choices"])
+        usual = usual_names([column for column in columns(schema) if column not in single], "choices")
         # Beside the columns A to D, only a column with the most usual name holds the options.
         return usual if usual and (not series or is_named(usual[0], "choices", slice(1))) else []
 
@@ -145,8 +144,8 @@ def _options_by_name(columns: Callable[[Schema], list[str]]) -> Find:
 def _right_and_wrong(columns: Callable[[Schema], list[str]]) -> Find:
     def find(schema: Schema) -> Sequence[Value]:
         every, series = columns(schema), schema.series(WRONG_PREFIXES)
-        wrong = usual_names(every, NAMES["wrong"]) or [column for label in series[:1] for column in label]
-        right = usual_names([column for column in every if column not in wrong], NAMES["right"])
+        wrong = usual_names(every, "wrong") or [column for label in series[:1] for column in label]
+        right = usual_names([column for column in every if column not in wrong], "right")
         return [(right[0], *wrong)] if right and wrong else []
 
     return find
@@ -166,14 +165,12 @@ def _full_keys(schema: Schema) -> Sequence[Value]:
 
 
 def _stems(schema: Schema) -> Sequence[Value]:
-    return usual_names(schema.usual(), NAMES["stem"])
+    return usual_names(schema.usual(), "stem")
 
 
 def _first_by_name(part: str) -> Find:
     # A column that is null in the first rows may have values later in the file.
-    return lambda schema: (
-        usual_names(schema.filled(), NAMES[part]) or usual_names(schema.every(), NAMES[part])
-    )
+    return lambda schema: usual_names(schema.filled(), part) or usual_names(schema.every(), part)
 
 
 def _passages(schema: Schema) -> Sequence[Value]:

@@ -16,7 +16,6 @@ from typing import Any, cast
 from robustify.base.errors import DataError, Notice, counted
 from robustify.reading.columns import (
     LOGGED_TARGET,
-    NAMES,
     choice_columns,
     column_label,
     is_mark_name,
@@ -129,10 +128,10 @@ def _crossed_cells(cells: Cells) -> Sequence[Cells]:
 def _inner_item(cells: Cells) -> Cells | None:
     """Return the only item inside a row that is not an item itself, with the row's other fields."""
     inner = [name for name, cell in cells.items() if is_item(as_object(cell))]
-    if len(inner) != 1 or is_item(cells) or usual_names(inner, NAMES["stem"]):
+    if len(inner) != 1 or is_item(cells) or usual_names(inner, "stem"):
         return None
     item = as_object(cells[inner[0]])
-    if cells.keys() & item.keys() or not isinstance(item[usual_names(item, NAMES["stem"])[0]], str):
+    if cells.keys() & item.keys() or not isinstance(item[usual_names(item, "stem")[0]], str):
         return None
     others = {name: cell for name, cell in cells.items() if name != inner[0]}
     return {**others, **item}
@@ -183,9 +182,7 @@ def _unrolled_cells(cells: Cells) -> Sequence[Cells] | Notice:
 
 def is_item(cells: Cells) -> bool:
     """Return whether a row is an item: it has a question and options."""
-    return bool(usual_names(cells, NAMES["stem"])) and bool(
-        usual_names(cells, NAMES["choices"]) or choice_columns(cells)
-    )
+    return bool(usual_names(cells, "stem")) and bool(usual_names(cells, "choices") or choice_columns(cells))
 
 
 def inner_items(cells: Cells, depth: int = 3) -> list[Cells]:
@@ -262,7 +259,7 @@ def _marked_cells(cells: Cells) -> Sequence[Cells] | Notice:
 
 @lru_cache
 def _has_key(names: tuple[str, ...]) -> bool:
-    return bool(usual_names(names, NAMES["key"]))
+    return bool(usual_names(names, "key"))
 
 
 def _lm_eval_cells(seen: dict[str, object], cells: Cells) -> Sequence[Cells] | Notice:

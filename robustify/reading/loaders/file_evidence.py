@@ -13,7 +13,7 @@ from robustify.base.errors import DataError, Notice
 from robustify.items.item import MOST
 from robustify.reading import counting
 from robustify.reading.bare_items import has_lead
-from robustify.reading.columns import LOGGED_TARGET, NAMES, every_named, is_named, several, usual_names
+from robustify.reading.columns import LOGGED_TARGET, every_named, is_named, several
 from robustify.reading.loaders import answer_keys, listed_options, option_columns
 from robustify.reading.loaders.column_rules import Columns
 from robustify.reading.loaders.loaded import FieldMap
@@ -168,8 +168,8 @@ class FileEvidence:
 def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
     """Return the other columns that may be the key. If the key column is named `correct`, return only such names."""
     taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
-    ranks = NAMES["key"][:1] if is_named(fields.key or "", "key", slice(1)) else NAMES["key"]
-    others = [name for rank in ranks for name in usual_names(names, [rank]) if name not in taken]
+    ranks = slice(1) if is_named(fields.key or "", "key", slice(1)) else slice(None)
+    others = [name for name in every_named(names, "key", ranks) if name not in taken]
     if fields.key is None or fields.key in several(fields.choices):
         others = []
     return [*others, *({LOGGED_TARGET} & {*names})]
@@ -193,7 +193,7 @@ def columns_of_picks(fields: FieldMap, names: Sequence[str]) -> list[str]:
     taken = {fields.key, fields.stem, fields.id, fields.topic, *several(fields.choices)}
     if fields.key is None or fields.key in several(fields.choices):
         return []
-    return [name for rank in NAMES["picks.pick"] for name in usual_names(names, [rank]) if name not in taken]
+    return [name for name in every_named(names, "picks.pick") if name not in taken]
 
 
 def counts_from_1(evidence: FileEvidence) -> bool:

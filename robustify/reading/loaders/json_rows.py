@@ -17,7 +17,7 @@ from types import NoneType
 from typing import TypeGuard
 
 from robustify.base.errors import DataError, Notice, counted
-from robustify.reading.columns import NAMES, usual_names
+from robustify.reading.columns import usual_names
 from robustify.reading.loaders.converters import inner_items, is_item, is_lm_eval
 from robustify.reading.loaders.rows import (
     NOT_UTF8,
@@ -225,10 +225,10 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
             )
         return replace(_table(name, enumerate(samples, start=1)), outer="inspect_log")
     # Questions below a passage keep it: `table_of_items` unrolls them.
-    below = usual_names(value, NAMES["passage"][:1]) and inner_items(value)
+    below = usual_names(value, "passage", slice(1)) and inner_items(value)
     lists = (
         {}
-        if below or usual_names(value, [*NAMES["stem"][:1], *NAMES["choices"][:1]])
+        if below or any(usual_names(value, part, slice(1)) for part in ("stem", "choices"))
         else _lists_of_objects(value)
     )
     if lists:
@@ -267,10 +267,10 @@ def _columns_or_named_rows(value: Mapping[str, object]) -> list[dict[str, object
     lists = [column for column in columns if isinstance(column, list) and column]
     if len(lists) < max(3, len(value)):
         return []
-    if usual_names(value, NAMES["stem"]) and len({len(column) for column in lists}) == 1:
+    if usual_names(value, "stem") and len({len(column) for column in lists}) == 1:
         return [dict(zip(value, cells, strict=True)) for cells in zip(*lists, strict=True)]
     rows = [{"id": name, **as_object(row)} for name, row in value.items()]
-    return rows if all(usual_names(row, NAMES["stem"]) for row in rows) else []
+    return rows if all(usual_names(row, "stem") for row in rows) else []
 
 
 def _lists_of_objects(value: Mapping[str, object], depth: int = 3) -> dict[str, list[dict[str, object]]]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from robustify.base.errors import DataError, Notice, UsageError
 from robustify.reading.columns import (
-    NAMES,
     Value,
     every_named,
     is_named,
@@ -17,6 +16,7 @@ from robustify.reading.columns import (
     labelled_series,
     may_show,
     several,
+    usual_name,
     usual_names,
 )
 from robustify.reading.loaders import answer_keys, rows
@@ -121,9 +121,7 @@ def _others(columns: Columns, choices: Value) -> list[str]:
 
 def _one_option_a_row(table: rows.SourceTable, columns: Columns) -> bool:
     """Return whether successive rows repeat a question while a column marks the right option."""
-    stems, marks = (
-        next(iter(usual_names(columns.names, NAMES[part])), "") for part in ("stem", "option_mark")
-    )
+    stems, marks = (usual_name(columns.names, part) for part in ("stem", "option_mark"))
     texts = [str(row.cells.get(stems)) for row in table.rows[:ROWS_LOOKED_AT]]
     repeated = sum(text == before for text, before in zip(texts[1:], texts, strict=False))
     return bool(stems and marks) and 2 * repeated >= len(texts)
@@ -155,7 +153,7 @@ def _nested(columns: Columns) -> Sequence[str]:
 
 def _several_lists(columns: Columns) -> str:
     """Return the column with a usual name for the options that contains a list of lists, or ""."""
-    for name in usual_names(columns.example, NAMES["choices"]):
+    for name in usual_names(columns.example, "choices"):
         cell, form = columns.example[name], form_of(columns.example[name])
         lists = isinstance(cell, list) and all(isinstance(member, list) for member in cell)
         if lists and form is not None and form.form == "a list":
@@ -216,7 +214,7 @@ def _fixed_options(table: rows.SourceTable, columns: Columns) -> Sequence[str]:
 def _block_field(table: rows.SourceTable, columns: Columns) -> str:
     """Return the field whose text contains labeled options in at least a fifth of the rows. Return "" if there is no
     such field or its name may be item text."""
-    listed = usual_names(columns.names, NAMES["choices"])
+    listed = usual_names(columns.names, "choices")
     apart = any(form_of(columns.example.get(name)) for name in listed) or not names_are_safe(
         table, columns.names
     )

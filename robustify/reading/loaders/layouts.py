@@ -18,7 +18,6 @@ from robustify.reading import file_checks
 from robustify.reading.bare_items import Bare, bare_items
 from robustify.reading.columns import (
     LOGGED_TARGET,
-    NAMES,
     ColumnError,
     PartDecision,
     every_named,
@@ -26,7 +25,7 @@ from robustify.reading.columns import (
     known_name,
     may_show,
     several,
-    usual_names,
+    usual_name,
     without_notes,
 )
 from robustify.reading.loaders import answer_keys, file_evidence, listed_options, option_columns, rows
@@ -198,7 +197,7 @@ def _field_map(
         if mapped.startswith("=") or any(rows.has(row.cells, mapped) for row in table.rows):
             continue
         # A key may be a member of the options that marks the right one.
-        choices = fields.choices or next(iter(usual_names(columns.example, NAMES["choices"])), None)
+        choices = fields.choices or usual_name(columns.example, "choices") or None
         if mapped != fields.key or mapped not in possible_flags(columns.example, choices):
             raise UsageError(
                 f"{name}: no row has the field `{mapped}` named in `fields`; {listed_columns(table)}",

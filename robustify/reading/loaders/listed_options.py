@@ -16,14 +16,13 @@ from typing import Any
 from robustify.base.errors import ItemError
 from robustify.base.texts import undressed
 from robustify.reading.columns import (
-    NAMES,
     choice_columns,
     column_label,
     every_named,
     is_named,
     may_show,
     name_key,
-    usual_names,
+    usual_name,
 )
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.option_columns import (
@@ -155,7 +154,7 @@ def _member_name(name: str) -> str:
 
 def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | None) -> Choices:
     names = dict.fromkeys(name for member in members for name in member)
-    label = next(iter(usual_names(names, NAMES["option_label"])), "")
+    label = usual_name(names, "option_label")
     named = [name for part in ("option_mark", "option_points") for name in every_named(names, part)]
     if mark not in names:
         marked = {
@@ -172,7 +171,7 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
     written = [
         name for name in others if all(type(member.get(name)) in (str, int, float) for member in members)
     ]
-    text = next(iter(usual_names(others, NAMES["option_text"])), written[0] if len(written) == 1 else "")
+    text = usual_name(others, "option_text") or (written[0] if len(written) == 1 else "")
     if name_key(label) == "label" and (not text or _shown_by_label(members, label, text)):
         label, text = text, label
         others = [name for name in names if name not in (label, mark)]

@@ -11,7 +11,7 @@ from string import Formatter
 from robustify.base.errors import ItemError
 from robustify.base.settings_files import read_yaml
 from robustify.items.item import NO_ID
-from robustify.reading.columns import NAMES, choice_columns, several, usual_names
+from robustify.reading.columns import choice_columns, several, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.listed_options import FormRule, read_choices
 from robustify.reading.loaders.loaded import FieldMap
@@ -61,7 +61,7 @@ def template_columns(template: str) -> tuple[str, ...]:
 def columns_of_options(cells: rows.Cells) -> set[str]:
     """Return a row's option columns: one column with a usual name for options, or one column per option."""
     series = (column for labels in choice_columns(cells) for column in labels)
-    return {*usual_names(cells, NAMES["choices"][:1]), *series}
+    return {*usual_names(cells, "choices", slice(1)), *series}
 
 
 def reader_of(fields: FieldMap, usual: FormRule | None = None) -> Read:

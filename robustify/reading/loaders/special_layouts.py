@@ -14,7 +14,7 @@ from string import ascii_uppercase
 
 from robustify.base.errors import ItemError, Notice
 from robustify.items.item import FEWEST, MOST
-from robustify.reading.columns import NAMES, labelled_series, usual_names
+from robustify.reading.columns import labelled_series, usual_name, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.published import columns_of_options
 from robustify.reading.loaders.rows import (
@@ -60,7 +60,7 @@ def preference_cells(cells: Cells) -> list[Cells]:
     """Convert a chosen and a rejected reply. The shared beginning of the conversations is the question, unless a
     field has the prompt. A hash of the texts decides which reply comes first, so that the position tells nothing."""
     chosen, rejected = (_turns(cell_value(cells, name)) for name in ("chosen", "rejected"))
-    prompt = usual_names(cells, NAMES["stem"])
+    prompt = usual_names(cells, "stem")
     shared = _turns(cells[prompt[0]]) if prompt else chosen[:-1]
     if not chosen or not rejected or not shared or chosen[:-1] != rejected[:-1]:
         raise ItemError(
@@ -73,7 +73,7 @@ def preference_cells(cells: Cells) -> list[Cells]:
     pair = [chosen[-1][1], rejected[-1][1]]
     text = "\0".join((question, *sorted(pair)))
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[0] % 2
-    name = cell_label(cells, next(iter(usual_names(cells, NAMES["id"])), None))
+    name = cell_label(cells, usual_name(cells, "id") or None)
     return [{"question": question, "options": pair[::-1] if key else pair, "answer": key, "id": name}]
 
 
@@ -145,9 +145,9 @@ def options_apart(cells: Cells) -> Cells | None:
     """Return a record in which the options are separate from the question that lists them. Return None unless each option
     has its own line and letter, only a lead-in such as `Answer:` follows, and the key is one of the letters."""
     names = tuple(cells)
-    stem, key = (next(iter(usual_names(names, NAMES[part])), "") for part in ("stem", "key"))
+    stem, key = (usual_name(names, part) for part in ("stem", "key"))
     text, mark = cells.get(stem), bare_mark(str(cells.get(key, "")))
-    if not isinstance(text, str) or not mark or not mark.isalpha() or usual_names(names, NAMES["choices"]):
+    if not isinstance(text, str) or not mark or not mark.isalpha() or usual_names(names, "choices"):
         return None
     listed = cut_at_labels(text)
     if listed is None or not listed.before or labelled_series(names):
@@ -160,9 +160,7 @@ def options_apart(cells: Cells) -> Cells | None:
     if not in_lines or not ends or mark not in map(as_mark, listed.labels):
         return None
     options = dict(zip(listed.labels, (*(t[0].strip() for t in texts), last.strip()), strict=True))
-    parts = {
-        part: name for part in ("id", "topic", "passage") for name in usual_names(names, NAMES[part])[:1]
-    }
+    parts = {part: name for part in ("id", "topic", "passage") for name in usual_names(names, part)[:1]}
     return {
         **{part: cells[name] for part, name in parts.items()},
         "question": _LEAD_IN.sub("", listed.before),

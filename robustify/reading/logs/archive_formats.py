@@ -12,7 +12,7 @@ from typing import Any
 
 from robustify.base.errors import DataError, ItemError
 from robustify.base.redaction import HoldsText
-from robustify.reading.columns import NAMES, usual_names
+from robustify.reading.columns import usual_names
 from robustify.reading.loaders.rows import Cells, SourceRow, as_integer, as_object, cell_or_none
 from robustify.reading.logs.log import LogFile
 from robustify.reading.logs.naming import whole_number
@@ -223,7 +223,7 @@ def _reviewed(_: LogFile, cells: Cells) -> Iterator[Archived]:
     every = cells.get("choices")
     reply = as_object(every[0]) if isinstance(every, list) and every else {}
     review, sample = as_object(reply.get("review")), as_object(cells.get("raw_input"))
-    names = usual_names(sample, NAMES["choices"][:1])
+    names = usual_names(sample, "choices", slice(1))
     listed = sample[names[0]] if names else [sample[mark] for mark in _CAPITALS if mark in sample]
     raw = _first(as_object(reply.get("message")).get("content"))
     yield Archived(
@@ -242,7 +242,7 @@ def _reviewed(_: LogFile, cells: Cells) -> Iterator[Archived]:
 
 def _usual_text(cells: Cells, part: str) -> str:
     """Return the text of the column with a usual name of a part, or "" unless exactly one column has such a name."""
-    names = usual_names(cells, NAMES[part])
+    names = usual_names(cells, part)
     return _first(cells[names[0]]) if len(names) == 1 else ""
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from robustify.base.errors import DataError, ItemError, Notice
 from robustify.base.redaction import HoldsText
 from robustify.base.texts import unspaced
-from robustify.reading.columns import NAMES, usual_names
+from robustify.reading.columns import usual_names
 from robustify.reading.loaders.converters import table_of_items
 from robustify.reading.loaders.rows import Cells, SourceRow, SourceTable, as_object, rows_or_faults
 from robustify.reading.logs.log import ItemsOfLog, LoggedItem
@@ -300,7 +300,7 @@ def _with_shown_question(table: SourceTable) -> SourceTable:
     """Name the document column that most prompts show last before their options `question`, if no column has a usual
     name. Return any other table unchanged."""
     docs = [as_object(row.cells.get("doc")) for row in table.rows]
-    if any(usual_names(doc, NAMES["stem"]) for doc in docs[:_SAMPLED]):
+    if any(usual_names(doc, "stem") for doc in docs[:_SAMPLED]):
         return table
     shown = Counter(
         column
@@ -327,7 +327,7 @@ def _shown_question(doc: Cells, column: str, cells: Cells) -> object:
     question = last_question(before_options.rpartition(text.strip())[2])
     if len(question.split()) <= _FEW_WORDS:
         return text
-    return question if usual_names([column], NAMES["passage"]) else f"{text}\n{question}"
+    return question if usual_names([column], "passage") else f"{text}\n{question}"
 
 
 def _before_options(cells: Cells) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from robustify.base.errors import DataError, UsageError
 from robustify.base.redaction import HoldsText
-from robustify.reading.columns import NAMES, ColumnError, PartRule, choice_columns, decide_part, usual_names
+from robustify.reading.columns import ColumnError, PartRule, choice_columns, decide_part, usual_names
 from robustify.reading.loaders import rows
 from robustify.reading.loaders.listed_options import read_choices
 from robustify.reading.logs import log
@@ -92,7 +92,7 @@ def _mapped(part: str) -> Callable[[Decisions], list[str]]:
 
 
 def _usual(part: str) -> Callable[[Decisions], list[str]]:
-    return lambda decided: usual_names(decided.free(), NAMES[f"picks.{part}"])
+    return lambda decided: usual_names(decided.free(), f"picks.{part}")
 
 
 def _series(decided: Decisions) -> list[str]:
