@@ -4,7 +4,6 @@ If a row cannot become an item, the file is refused. With `skip_bad`, the row is
 repaired.
 """
 
-import hashlib
 import os
 import re
 import sys
@@ -40,7 +39,7 @@ from robustify.reading.loaders.loaded import (
     Source,
     TaskDocument,
 )
-from robustify.reading.loaders.open_file import NamedSet, open_rows
+from robustify.reading.loaders.open_file import NamedSet, joined_digest, open_rows
 from robustify.reading.loaders.published import OWN
 from robustify.reading.loaders.rows import Fault, RawItem, fault_lines
 from robustify.reading.survey import find_defects
@@ -99,7 +98,7 @@ def load_many(
     if not single:
         _require_unique_ids(packed, files, lines)
     items = tuple(packed) if len(packed) < _MANY else packed
-    path, digests = parts[0].path, [part.sha256 for part in parts]
+    path = parts[0].path
     folder = _folder(sources[0]) or _name(sources[0])
     bench = Loaded(
         name=next((s.name for s in sources if s.name), _name(sources[0]) if single else folder),
@@ -110,7 +109,7 @@ def load_many(
         quarantined=tuple(
             Quarantined(f.line, f.reason, part.path.name) for part in parts for f in part.faults
         ),
-        sha256=digests[0] if single else hashlib.sha256("".join(digests).encode()).hexdigest(),
+        sha256=joined_digest([part.sha256 for part in parts]),
         path=str(path if single else path.parent),
         files=files,
         recognised=tuple(part.recognised for part in parts),
@@ -122,16 +121,20 @@ def load_many(
 
 def _files(source: Source) -> Sequence[Source]:
     """Return a source for each table of a folder. If the given source is not a folder of tables, return it unchanged."""
-    if named_set(source.path) or not os.path.isdir(source.path):
+    if not _is_folder(source):
         return [source]
     from robustify.reading.loaders.folders import sources_of
 
     return sources_of(source)
 
 
+def _is_folder(source: Source) -> bool:
+    return named_set(source.path) is None and os.path.isdir(source.path)
+
+
 def _unread_files(source: Source, read: Sequence[Source]) -> Sequence[Notice]:
     """Return a note on the unread files in a folder of tables, if there are any."""
-    if named_set(source.path) or not os.path.isdir(source.path):
+    if not _is_folder(source):
         return ()
     from robustify.reading.loaders.folders import unread_files
 

@@ -1,6 +1,5 @@
 """Data files of a folder: the splits of a download, and tables that are read as several files, such as MMLU's CSV files."""
 
-import hashlib
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,7 +9,7 @@ from robustify.base.compressed import DAMAGED, SUFFIXES, plain_path, unpacked
 from robustify.base.errors import DataError, Notice, UsageError, counted
 from robustify.base.files import sha256
 from robustify.reading.loaders.loaded import SPLITS, Source
-from robustify.reading.loaders.open_file import require_digest
+from robustify.reading.loaders.open_file import joined_digest, require_digest
 
 _PARTS = [f"{folders}*.{kind}" for folders in ("", "*/", "*/*/") for kind in ("arrow", "parquet")]
 _TABLES = (".csv", ".tsv", ".jsonl", ".ndjson")
@@ -63,12 +62,7 @@ def sources_of(source: Source) -> Sequence[Source]:
         splits.setdefault(_split_of(file), []).append(file)
     files = _of_split(path, splits, source.split)
     _require_different(path, files)
-    digest = (
-        sha256(files[0])
-        if len(files) == 1
-        else hashlib.sha256("".join(map(sha256, files)).encode()).hexdigest()
-    )
-    require_digest(path.name, digest, source.sha256)
+    require_digest(path.name, joined_digest([*map(sha256, files)]), source.sha256)
     name = source.name or path.name
     changes = {"split": None, "sha256": None, "name": name}
     return [source.model_copy(update={**changes, "path": str(file)}) for file in files]

@@ -141,8 +141,7 @@ def open_rows(
     name = files[0].name if len(files) == 1 else Path(path).name
     openers = [*map(_opener, files)]
     opened = [(file.name, again) for file, (again, _) in zip(files, openers, strict=True)]
-    digests = [*map(sha256, files)]
-    digest = digests[0] if len(files) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    digest = joined_digest([*map(sha256, files)])
     require_digest(name, digest, pinned)
     if len(files) == 1:
         table = _table_of(*opened[0], split)
@@ -155,6 +154,11 @@ def open_rows(
         table = table_of(enumerate((whole_object(*text) for text in texts), start=1))
     large = stream and sum(size for _, size in openers) >= _LARGE
     return table if large else in_memory(table), digest
+
+
+def joined_digest(digests: Sequence[str]) -> str:
+    """Return the only digest, or the SHA-256 digest of several digests."""
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def require_digest(name: str, digest: str, pinned: str | None) -> None:
