@@ -10,7 +10,6 @@ from robustify.base.compressed import plain_path
 from robustify.base.errors import DataError, Notice, RobustifyError, UsageError
 from robustify.base.files import sha256
 from robustify.items.views import VIEWS, View
-from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.open_file import open_rows
 from robustify.reading.loaders.rows import SourceTable, fault_lines
 from robustify.reading.logs import archives, inspect_logs, lighteval_logs, lm_eval_logs
@@ -170,10 +169,9 @@ def read_logs(logs: Sequence[LogPath], options: LogOptions) -> list[Log]:
         raise unread[0]
     notes = [Notice(f"another log was not used: {fault.reason}", code="unread-log") for fault in unread]
     read[:1] = [replace(log, notes=(*log.notes, *notes)) for log in read[:1]]
-    strange = sorted(set(options.columns) - set(FieldMap.model_fields))
-    if strange and all(log.kind != pick_tables.READER.kind for log in read):
+    if options.parts_of_picks and all(log.kind != pick_tables.READER.kind for log in read):
         raise UsageError(
-            f"--map {strange[0]} applies only to tables of picks, but none was given. Remove this option.",
+            f"--map {options.parts_of_picks[0]} applies only to tables of picks, but none was given. Remove this option.",
             code="unused-map",
         )
     faults = [line for log in read for line in fault_lines(log.file, log.faults)]

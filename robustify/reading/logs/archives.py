@@ -9,7 +9,6 @@ from functools import partial
 
 from robustify.base.errors import DataError, ItemError, Notice, UsageError
 from robustify.base.texts import unspaced
-from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import SourceTable, as_object, rows_or_faults
 from robustify.reading.logs.archive_formats import FORMATS, Archived, Format
 from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
@@ -29,7 +28,7 @@ _COLUMNS = {"stem": "stem", "choices": "choices", "key": "key"}
 def _read(format_: Format, file: LogFile, options: LogOptions, shown: ShownBefore) -> Log:
     """Return the log that a file contains. A repeated reply counts once. If the user mapped the parts of a table of
     picks, read the file as such a table. Raise the errors of `replies_in_rows`."""
-    if set(options.columns) - set(FieldMap.model_fields):
+    if options.parts_of_picks:
         return pick_tables.READER.read(file, options, shown)
     task = path_name(format_.task(file))
     head = Log(file.path.name, format_.kind, file.sha256, task, (), tuple(file.table.faults))

@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from robustify.base.errors import DataError, ItemError
-from robustify.reading.loaders.loaded import FieldMap
 from robustify.reading.loaders.rows import Cells, as_object, cell_or_none, cell_value, has, rows_or_faults
 from robustify.reading.logs.archive_formats import with_members
 from robustify.reading.logs.lm_eval_logs import LmEvalRun, replies_in_rows
@@ -47,7 +46,7 @@ def _read_details(
     """Read the replies in lighteval details, which a function converts to the current format. If the user mapped the
     parts of a table of picks, read them as one. Rows that show no item become faults. Raise `DataError` if no row
     shows a question, unless the items are in another file."""
-    if set(options.columns) - set(FieldMap.model_fields):
+    if options.parts_of_picks:
         return pick_tables.READER.read(file, options, before)
     path = file.path
     table = replace(

@@ -155,6 +155,11 @@ class LogOptions:
         return None if self.model is None else checked_model_name(self.model)
 
     @property
+    def parts_of_picks(self) -> list[str]:
+        """Mapped parts that only tables of picks have."""
+        return sorted({*self.columns} - {*FieldMap.model_fields})
+
+    @property
     def fields(self) -> FieldMap | None:
         """Field map of the item columns for the loaders, or None if no item column is mapped."""
         return FieldMap.from_options(self.columns)
