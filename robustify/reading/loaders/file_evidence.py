@@ -240,10 +240,7 @@ def _lists_in_other_order(stem: str, choices: Sequence[str]) -> bool:
     if len(choices) < _FEWEST_ASKED_TWICE or not all(choice in stem for choice in choices):
         return False
     listed = cut_at_labels(stem)
-    texts = [] if listed is None else [text.strip() for text in listed.texts[: len(choices)]]
-    texts[-1:] = [text.splitlines()[0].strip() for text in texts[-1:] if text]
-    own = [choice.strip() for choice in choices]
-    return texts != own and sorted(texts) == sorted(own)
+    return listed is not None and labelling.in_other_order(listed.texts[: len(choices)], choices)
 
 
 def _right_has_separator(choices: Sequence[str], right: int) -> bool:

@@ -16,7 +16,13 @@ from robustify.items.item import Item
 from robustify.items.orders import own
 from robustify.items.views import View, names, template
 from robustify.reading.logs.log import LoggedItem, LogOptions
-from robustify.reading.marks.labelling import LETTERS, cut_at_labels, only_labels, series_named
+from robustify.reading.marks.labelling import (
+    LETTERS,
+    cut_at_labels,
+    in_other_order,
+    only_labels,
+    series_named,
+)
 
 _LOOKED_AT = 50
 _LONG, _ENOUGH_WORDS, _FEW = 12, 0.8, 0.1
@@ -71,24 +77,14 @@ def parts_shown(prompt: Prompt) -> ShownParts:
     listed = cut_at_labels(context)
     # A task may put a short line in other words, such as "because" for "What is the cause?".
     longest = max(question.split("\n"), key=len)
+    below = cut_at_labels(context[max(0, context.rfind(longest)) :])
     return ShownParts(
         _contains(seen, question) or _contains(seen, longest),
         _contains(seen, passage) if passage else None,
         sum(folded(choice) in before for choice in item.choices),
         listed.labels if listed else (),
-        _in_other_order(context[max(0, context.rfind(longest)) :], item.choices),
+        below is not None and in_other_order(below.texts, item.choices, folded),
     )
-
-
-def _in_other_order(shown: str, choices: Sequence[str]) -> bool:
-    """Return whether a text lists the options of an item with labels, but in a different order."""
-    listed = cut_at_labels(shown)
-    if listed is None or len(listed.texts) != len(choices):
-        return False
-    texts = [folded(text.strip()) for text in listed.texts]
-    texts[-1] = folded(listed.texts[-1].strip().split("\n")[0])
-    own = [folded(choice.strip()) for choice in choices]
-    return texts != own and sorted(texts) == sorted(own)
 
 
 def plain_context(context: str) -> str:

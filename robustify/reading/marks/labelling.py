@@ -6,7 +6,7 @@ kept."""
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -243,6 +243,15 @@ def _last_run(marks: Sequence["re.Match[str]"], wanted: Sequence[str]) -> Sequen
             if complete and len({(mark["open"], mark["close"]) for mark in run}) == 1:
                 return run
     return []
+
+
+def in_other_order(listed: Sequence[str], options: Sequence[str], plain: Callable[[str], str] = str) -> bool:
+    """Return whether listed texts are the options in a different order. Other lines may follow the last text. `plain`
+    normalizes texts."""
+    *texts, last = map(str.strip, listed)
+    shown = [*map(plain, texts), plain(last.split("\n")[0].strip())]
+    own = [plain(option.strip()) for option in options]
+    return shown != own and sorted(shown) == sorted(own)
 
 
 def without_tail(cut: ListedOptions) -> ListedOptions | None:
