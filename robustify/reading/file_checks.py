@@ -158,7 +158,7 @@ def _other_column(case: Case) -> Notice | None:
         return None
     for name, options in case.evidence.must_agree.items():
         column = name.strip("`")
-        if n >= ROWS_THAT_AGREE and all(options) and column in (case.evidence.checked or ()):
+        if n >= ROWS_THAT_AGREE and all(options) and column in (case.evidence.others.checked or ()):
             return Notice(
                 f" `{key}` names no option in {n_bad} of {n} rows, but {name} does in all. Name the key column, for "
                 f"example `--map key={column}`.",

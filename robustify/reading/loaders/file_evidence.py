@@ -7,7 +7,7 @@ from 1. `file_checks` refuses a file whose rows do not fit together.
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from robustify.base.errors import DataError, Notice
 from robustify.items.item import MOST
@@ -38,23 +38,54 @@ class UncertainBaseError(DataError):
     """Error for a file whose numeric keys may count from 0 or from 1. Other files of the benchmark may tell."""
 
 
-class FileEvidence:
-    """Statistics of a file's rows, collected in one pass. `checked` columns may be the key, and they and the marks in
-    options must agree with it, unless it is None. `beside` columns may differ, which a note says. `picks` may hold
-    what models picked."""
+@dataclass(frozen=True, slots=True)
+class OtherColumns:
+    """Columns other than the key that may name the right option. `checked` columns and the marks in options must agree
+    with the key, unless it is None. `beside` columns may differ, which a note says. `picks` may hold what models picked."""
 
-    def __init__(
-        self,
-        fields: FieldMap,
-        checked: Sequence[str] | None = None,
-        beside: Sequence[str] = (),
-        picks: Sequence[str] = (),
-    ) -> None:
-        self.fields, self._keys, self.ids = fields, answer_keys.WrittenKeys(), array("q")
-        self.checked, self.beside, self.picks = checked, (*beside,), (*picks,)
+    checked: tuple[str, ...] | None = None
+    beside: tuple[str, ...] = ()
+    picks: tuple[str, ...] = ()
+
+    @classmethod
+    def find(cls, fields: FieldMap, columns: Columns, mapped: FieldMap | None, outer: str) -> "OtherColumns":
+        """Find the columns beside a complete field map, of which the user may have mapped parts. A table of an `outer`
+        log has no columns of picks. If the key column has a most usual name, only such columns are checked."""
+        in_options = fields.key is None or fields.key in several(fields.choices)
+        taken = {fields.key, fields.stem, fields.id, fields.topic, *several(fields.choices)}
+
+        def free(part: str, ranks: slice = slice(None)) -> list[str]:
+            named = [] if in_options else every_named(columns.names, part, ranks)
+            return [name for name in named if name not in taken]
+
+        checked: tuple[str, ...] | None = None
+        if mapped is None or mapped.key is None:
+            ranks = slice(1) if is_named(fields.key or "", "key", slice(1)) else slice(None)
+            checked = (*free("key", ranks), *({LOGGED_TARGET} & {*columns.names}))
+        full = 0.9 * columns.filled.get(fields.key or "", 0)
+        short = [name for name in free("perhaps_key") if len(str(columns.example.get(name))) <= _LONGEST]
+        beside = [name for name in (*free("key"), *short) if name not in (checked or ())]
+        return cls(
+            checked,
+            tuple(name for name in beside if columns.filled[name] >= full),
+            () if mapped is not None or outer else tuple(free("picks.pick")),
+        )
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All of these columns."""
+        return (*(self.checked or ()), *self.beside, *self.picks)
+
+
+class FileEvidence:
+    """Statistics of a file's rows, collected in one pass."""
+
+    def __init__(self, fields: FieldMap, others: OtherColumns) -> None:
+        self.fields, self.others = fields, others
+        self._keys, self.ids = answer_keys.WrittenKeys(), array("q")
         self.written: Sequence[answer_keys.WrittenKey] = []
         self._marked: list[frozenset[int]] = []
-        self._named: dict[str, list[frozenset[int]]] = {f"`{name}`": [] for name in self.candidates}
+        self._named: dict[str, list[frozenset[int]]] = {f"`{name}`": [] for name in others.every}
         self.cuts, self.unread, self.sizes = Counter[str](), Counter[str](), set[int]()
         self.n_unreviewed = self.n_with_lead = self.n_sure_letters = self.n_letters = self.n_inside = 0
         self.n_several_right = self.n_true_first = self.n_asked_twice = self.n_in_other_order = 0
@@ -63,7 +94,7 @@ class FileEvidence:
 
     def recount(self, raws: Iterable[RawItem]) -> "FileEvidence":
         """Collect the evidence of changed rows of the same file."""
-        evidence = FileEvidence(self.fields, self.checked, self.beside, self.picks)
+        evidence = FileEvidence(self.fields, self.others)
         evidence.n_unreviewed = self.n_unreviewed
         for raw in raws:
             evidence.add(raw)
@@ -108,23 +139,18 @@ class FileEvidence:
     @property
     def must_agree(self) -> OptionsNamed:
         """Options that the checked columns, or marks in the options, name as correct in each row."""
-        if self.checked is None:
+        if self.others.checked is None:
             return {}
         every = {
             _MARK: self._marked,
-            **{name: self._named[name] for name in map("`{}`".format, self.checked)},
+            **{name: self._named[name] for name in map("`{}`".format, self.others.checked)},
         }
         return {name: options for name, options in every.items() if any(options)}
 
     @property
-    def candidates(self) -> tuple[str, ...]:
-        """Columns that may name the right option, or an option that somebody picked."""
-        return (*(self.checked or ()), *self.beside, *self.picks)
-
-    @property
     def picked(self) -> OptionsNamed:
         """Options that columns of picks name in each row."""
-        return {name: self._named[name] for name in map("`{}`".format, self.picks)}
+        return {name: self._named[name] for name in map("`{}`".format, self.others.picks)}
 
     @property
     def kinds(self) -> Counter[answer_keys.WrittenKey]:
@@ -142,7 +168,7 @@ class FileEvidence:
             yield Notice(text, code="key-text-is-no-option")
         forms = {key.form for key in keys if not key.fault}
         if (
-            self.checked is not None
+            self.others.checked is not None
             and 2 * self.n_true_first > len(keys)
             and forms == {answer_keys.FORMS["index"]}
         ):
@@ -155,7 +181,7 @@ class FileEvidence:
                 "twice. If there is a field with the question alone, name it with `--map stem=NAME`"
             )
             yield Notice(text, code="options-in-question")
-        for name in self.beside:
+        for name in self.others.beside:
             pairs = zip(keys, self._named[f"`{name}`"], strict=True)
             both = [(answer.index, other) for answer, other in pairs if other and not answer.fault]
             n = sum(index not in other for index, other in both)
@@ -165,47 +191,16 @@ class FileEvidence:
                 yield Notice(text, code="second-key-differs")
 
 
-def checked_columns(fields: FieldMap, names: Sequence[str]) -> list[str]:
-    """Return the other columns that may be the key. If the key column is named `correct`, return only such names."""
-    taken = {fields.key, fields.id, fields.topic, *several(fields.choices)}
-    ranks = slice(1) if is_named(fields.key or "", "key", slice(1)) else slice(None)
-    others = [name for name in every_named(names, "key", ranks) if name not in taken]
-    if fields.key is None or fields.key in several(fields.choices):
-        others = []
-    return [*others, *({LOGGED_TARGET} & {*names})]
-
-
-def columns_beside(fields: FieldMap, columns: Columns, checked: Sequence[str]) -> list[str]:
-    """Return the other columns with key-like names and nearly as many values as the key column. They may contradict it."""
-    taken = {fields.key, fields.id, fields.topic, *several(fields.choices), *checked}
-    if fields.key is None or fields.key in several(fields.choices):
-        return []
-    full = 0.9 * columns.filled.get(fields.key, 0)
-    perhaps = every_named(columns.names, "perhaps_key")
-    short = [name for name in perhaps if len(str(columns.example.get(name))) <= _LONGEST]
-    named = [*every_named(columns.names, "key"), *short]
-    others = [name for name in named if name not in taken]
-    return [name for name in others if columns.filled[name] >= full]
-
-
-def columns_of_picks(fields: FieldMap, names: Sequence[str]) -> list[str]:
-    """Return the columns, other than the key, that may contain picks of models."""
-    taken = {fields.key, fields.stem, fields.id, fields.topic, *several(fields.choices)}
-    if fields.key is None or fields.key in several(fields.choices):
-        return []
-    return [name for name in every_named(names, "picks.pick") if name not in taken]
-
-
-def counts_from_1(evidence: FileEvidence) -> bool:
-    """Return whether numeric keys must count from 1: keys show this, or they agree with another column in every row
-    only then. If so, count them from 1."""
+def settle_base(evidence: FileEvidence) -> None:
+    """Count numeric keys from 1 if they must: keys show this, or they agree with another column in every row only
+    then."""
     written, others = evidence.written, evidence.must_agree
     if len(written) < ROWS_THAT_AGREE or any(key.key_is != "auto" for key in written):
-        return False
+        return
     kinds = {*written}
     evidence.counted_from_1 = counting.surely_from_1(evidence.kinds)
     if not others and not evidence.counted_from_1:
-        return False
+        return
     forms = ({key: replace(key, key_is=form) for key in kinds} for form in ("index", "number"))
     from_0, from_1 = ([*map(of.__getitem__, written)] for of in forms)
     agree = [
@@ -219,8 +214,6 @@ def counts_from_1(evidence: FileEvidence) -> bool:
     if evidence.counted_from_1 or agree == [False, True]:
         evidence.written = from_1
         evidence.fields = evidence.fields.model_copy(update={"key_is": "number"})
-        return True
-    return False
 
 
 def _contains_options(stem: str, choices: Sequence[str]) -> bool:

@@ -62,24 +62,23 @@ class RawItems(HoldsText):
 def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None) -> RawItems:
     """Read the rows of a table by its layout or by the user's field map. Raise `UsageError` if no row has a mapped
     field, and `DataError` if the layout is unknown or ambiguous, or the rows contradict each other."""
+    faults, mapped = list[rows.Fault](), fields or FieldMap()
     layout = _published_layout(table) if fields is None else None
-    special = special_table(table) if fields is None and layout is None else table
-    layout = layout if special is table else _published_layout(special)
-    faults, table = [*special.faults[len(table.faults) :]], special
+    if fields is None and layout is None and (special := special_table(table)) is not table:
+        faults += special.faults[len(table.faults) :]
+        table, layout = special, _published_layout(special)
     columns = None if layout else Columns.collect(table)
     if columns:
-        schema, decisions = _field_map(name, table, columns, fields or FieldMap())
+        schema, decisions = _field_map(name, table, columns, mapped)
     else:
         assert layout
         schema, decisions = layout, (PartDecision("all", (), layout.name, layout.about),)
     form = listed_options.usual_form((row.cells for row in table.rows[:ROWS_LOOKED_AT]), schema.choices)
     own = layout is not None and layout.name == OWN
-    free = columns is not None and (fields is None or fields.key is None)
-    checked = file_evidence.checked_columns(schema, columns.names) if columns and free else None
-    beside = file_evidence.columns_beside(schema, columns, checked or ()) if columns else []
-    mapped = fields is not None or bool(table.outer) or not columns
-    picks = [] if mapped or not columns else file_evidence.columns_of_picks(schema, columns.names)
-    evidence = file_evidence.FileEvidence(schema, checked, beside, picks)
+    others = file_evidence.OtherColumns()
+    if columns:
+        others = others.find(schema, columns, fields, table.outer)
+    evidence = file_evidence.FileEvidence(schema, others)
     as_read, lines, numbers = _as_read(
         table.rows, read_own if own else reader_of(schema, form), evidence, faults
     )
@@ -88,10 +87,9 @@ def raw_items(name: str, table: rows.SourceTable, fields: FieldMap | None = None
     bare = Bare(as_read) if own else bare_items(as_read, *around)
     raws = answer_keys.with_alphabet(bare.raws, evidence.short_keys)
     evidence = evidence if raws is as_read else evidence.recount(raws)
-    if file_evidence.counts_from_1(evidence):
-        schema = evidence.fields
-    weak = columns is not None and (fields is None or fields.stem is None)
-    weak = weak and not is_named(schema.stem or "", "stem", slice(1))
+    file_evidence.settle_base(evidence)
+    schema = evidence.fields
+    weak = columns is not None and mapped.stem is None and not is_named(schema.stem or "", "stem", slice(1))
     keys = answer_keys.read_keys(evidence.written, schema.key_is)
     for i in bare.damaged:
         keys[i] = answer_keys.ReadKey(fault=_DAMAGED)
@@ -154,7 +152,7 @@ def _as_read(
 ) -> tuple[rows.Raws, Sequence[int], Sequence[int]]:
     """Read rows into items. Return the items with their lines and numbers, count them, and add the faults of other rows."""
     raws, lines, numbers = rows.packed_raws(), array("q"), array("q")
-    candidates = evidence.candidates
+    candidates = evidence.others.every
     for row in table:
         evidence.n_unreviewed += any(map(row.cells.get, _COMPOSED))
         try:
