@@ -43,22 +43,26 @@ def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
     """Return the forms that whole-number keys may have if they may count from 1, or () if they cannot."""
     numbers, n_others = Counter[tuple[int, int]](), 0
     for key, n in written.items():
-        not_counted = key.fault or {"label", "text", "letter"} & key.readings.keys()
-        if key.key_is != "auto" or not_counted or (number := key_number(key.text)) is None:
+        if (number := _counted_number(key)) is None:
             n_others += n * (not key.fault)
         else:
             numbers[number, key.k] += n
     return uncertain_base(numbers) if numbers.total() > n_others else ()
 
 
-def surely_from_1(written: "Counter[WrittenKey]") -> bool:
+def _counted_number(key: WrittenKey) -> int | None:
+    """Return the whole number that a key is, or None if the key may name an option in another way."""
+    named = key.fault or key.key_is != "auto" or {"label", "text", "letter"} & key.readings.keys()
+    return None if named else key_number(key.text)
+
+
+def surely_from_1(written: Counter[WrittenKey]) -> bool:
     """Return whether keys certainly count from 1. All keys are whole numbers from 1 to the number of options, and
     several name the last option, which is unlikely if they count from 0."""
     log_chance, n_last = 0.0, 0
     for key, n in written.items():
-        number = key_number(key.text)
-        not_counted = key.fault or {"label", "text", "letter"} & key.readings.keys()
-        if key.key_is != "auto" or not_counted or number is None or not 1 <= number <= key.k:
+        number = _counted_number(key)
+        if number is None or not 1 <= number <= key.k:
             return False
         n_last += n * (number == key.k)
         log_chance += n * math.log1p(-1 / key.k)
