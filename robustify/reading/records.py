@@ -1,23 +1,19 @@
-"""Reader for CSV, TSV, and sheets of workbooks. It keeps the line of each record.
+"""Reader for CSV, TSV, and other records of cells. It keeps the line of each record.
 
 A CSV without a header (MMLU: stem, choices, letter) is recognized by its records. A record narrower or wider than the
 header is a fault, and is never padded.
 """
 
 import csv
-import io
 import re
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
-from robustify.base.compressed import MOST_UNPACKED
-from robustify.base.errors import DataError, Notice, UsageError, counted, installing
+from robustify.base.errors import DataError, Notice, counted
 from robustify.base.files import QUOTED, original
 from robustify.base.texts import UNSEEN
 from robustify.reading.columns import (
@@ -29,15 +25,15 @@ from robustify.reading.columns import (
 )
 from robustify.reading.loaders import rows
 
-_Record = tuple[int, list[str]]
+Record = tuple[int, list[str]]
 """First line of a record, and its cells."""
 _Shape = tuple[int, int, bool, bool]
 _LETTER = re.compile(r"\s*[A-Za-z]\s*")
 _ID = re.compile(r"\S*\d\S*")
 _BREAKS = re.compile(r"\s*[\r\n]\s*")
 _FEWEST_WITH_IDS, _MOST_SAMPLED = 3, 10_000
-_MOST_ABOVE = 6
-_NUMBER_FORMAT = re.compile(r"0(\.0+)?(%)?")
+MOST_ABOVE = 6
+"""Largest number of records that are searched for a header."""
 _EXCEL_SEPARATOR = re.compile(r"sep=.\r?\n", re.IGNORECASE)
 _MARKDOWN_RULE = re.compile(r"\s*\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?)?\s*")
 """Lines that Excel writes above a header, and Markdown below it."""
@@ -49,7 +45,7 @@ class _Records:
     `shapes` counts the records with text, by number of cells, number of cells up to the last one with text, whether that is
     a letter, and whether all are UTF-8. A spreadsheet may write empty rows, of which those between others are counted."""
 
-    def __init__(self, records: Callable[[], Iterable[_Record]]) -> None:
+    def __init__(self, records: Callable[[], Iterable[Record]]) -> None:
         self._records, self.shapes, self.n_blank, n_below = records, Counter[_Shape](), 0, 0
         for _, cells in records():
             used = len(cells) if cells[-1:] and cells[-1].strip() else len(_trimmed(cells, 0))
@@ -77,7 +73,7 @@ class _Records:
         """Whether all records are UTF-8 and have the same number of cells, and the last column contains text."""
         return all(utf8 and width == self.width for width, _, _, utf8 in self.shapes)
 
-    def __iter__(self) -> Iterator[_Record]:
+    def __iter__(self) -> Iterator[Record]:
         records = iter(self._records())
         if self._has_blank:
             records = (record for record in records if any(map(str.strip, record[1])))
@@ -87,9 +83,9 @@ class _Records:
 def csv_rows(name: str, text: rows.Text) -> rows.SourceTable:
     """Read the rows of a CSV or TSV text, with a header or in MMLU's layout without a header. Raise `DataError` if
     the quoting is invalid, there are no records, or the header repeats a name."""
-    head = [*islice(_lines(text), _MOST_ABOVE)]
+    head = [*islice(_lines(text), MOST_ABOVE)]
     for i, line in enumerate(head):
-        if _header_words(re.split(r"[\t,;|]", line.rstrip("\n"))) > 1:
+        if header_words(re.split(r"[\t,;|]", line.rstrip("\n"))) > 1:
             if any(above.strip("\r\n") for above in head[:i]):
                 raise DataError(
                     f"{name}:1: the header is on line {i + 1}; expected it on line 1. Remove the lines above it.",
@@ -159,7 +155,7 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
     return rows.streamed(lambda: members(below()), n, flat=True, names=tuple(header), notes=notes)
 
 
-def _members(records: Iterable[_Record], width: int, reason: str, names: Sequence[str] = ()) -> rows.Members:
+def _members(records: Iterable[Record], width: int, reason: str, names: Sequence[str] = ()) -> rows.Members:
     """Yield the line and cells of each record, or the fault of the record. Without names, MMLU's layout applies."""
     for line, cells in records:
         if rows.undecoded("".join(cells)):
@@ -173,12 +169,13 @@ def _members(records: Iterable[_Record], width: int, reason: str, names: Sequenc
             yield line, {"stem": cells[0], "choices": cells[1:-1], "key": cells[-1]}
 
 
-def _named_cells(records: Iterable[_Record], names: Sequence[str]) -> rows.Members:
+def _named_cells(records: Iterable[Record], names: Sequence[str]) -> rows.Members:
     """Yield the line and cells of each record below the header. All records are as wide as the header."""
     return ((line, dict(zip(names, cells, strict=True))) for line, cells in islice(records, 1, None))
 
 
-def _header_words(cells: Sequence[str]) -> int:
+def header_words(cells: Sequence[str]) -> int:
+    """Count the known names among the cells of a possible header, or return 0 if another cell is no name."""
     names = {cell.strip(f' "\r{UNSEEN}') for cell in cells}
     named = all(not name or rows.name_like(without_notes(name)) for name in names)
     # One name may be longer, if others are those of a question and of options.
@@ -194,8 +191,8 @@ def _trimmed(cells: list[str], width: int) -> list[str]:
 
 
 def _with_names(
-    first: Sequence[str], records: Iterable[_Record]
-) -> tuple[list[str], Callable[[], Iterator[_Record]]]:
+    first: Sequence[str], records: Iterable[Record]
+) -> tuple[list[str], Callable[[], Iterator[Record]]]:
     """Return the header and a function that reads the records below it. Columns without a name and a value, cells beyond
     the header, and cells that `mend` adds for spreadsheets are left out. Other nameless columns are numbered. A line break
     in a name becomes a space, so that the name can be shown and mapped."""
@@ -210,7 +207,7 @@ def _with_names(
     names = [header[i] or f"column {i + 1}" for i in kept]
     quoted = names.index(QUOTED) if QUOTED in names else None
 
-    def below() -> Iterator[_Record]:
+    def below() -> Iterator[Record]:
         for line, cells in islice(records, 1, None):
             cells = _trimmed(cells, width)
             if empty and len(cells) == width:
@@ -231,8 +228,8 @@ def _without_header(first: Sequence[str], records: _Records) -> bool:
     key is not a header if its cells are too long for names."""
     if (
         not first
-        or _header_words(first) > 1
-        or (_header_words(first) and choice_columns(map(str.strip, first[1:-1])))
+        or header_words(first) > 1
+        or (header_words(first) and choice_columns(map(str.strip, first[1:-1])))
         or (not _LETTER.fullmatch(first[-1]) and all(rows.name_like(cell) for cell in first if cell))
     ):
         return False
@@ -279,7 +276,7 @@ def _records(name: str, text: rows.Text) -> _Records:
     return max(attempts, key=attrgetter("evenness"))
 
 
-def _read(name: str, text: rows.Text, delimiter: str, quoting: Literal[0, 3]) -> Iterator[_Record]:
+def _read(name: str, text: rows.Text, delimiter: str, quoting: Literal[0, 3]) -> Iterator[Record]:
     # A cell may contain line ends, so newline="" leaves them to the csv module.
     reader = csv.reader(_lines(text, ""), delimiter=delimiter, quoting=quoting, strict=True)
     line = 1
@@ -293,94 +290,3 @@ def _read(name: str, text: rows.Text, delimiter: str, quoting: Literal[0, 3]) ->
             f"{name}:{line}: the record cannot be read ({error}); expected valid CSV quoting",
             code="invalid-csv",
         ) from None
-
-
-def sheet_rows(name: str, data: bytes, sheet: str | None) -> rows.SourceTable:
-    """Read the rows of a sheet of an .xlsx workbook, by default the first. Raise `UsageError` if openpyxl is missing or no
-    sheet has this name, and `DataError` if the workbook cannot be read or has no rows."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise UsageError(
-            f"{name} is an .xlsx workbook, which needs openpyxl. Run {installing('tables')}, or save the "
-            "sheet as CSV (UTF-8).",
-            code="openpyxl-missing",
-        ) from None
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > MOST_UNPACKED:
-            raise DataError(
-                f"{name} unpacks to {size:,} bytes; expected at most {MOST_UNPACKED:,}. Save it as CSV.",
-                code="workbook-too-large",
-            )
-        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        sheets = {worksheet.title: worksheet for worksheet in book.worksheets}
-        if sheet is not None and sheet not in sheets:
-            raise UsageError(
-                f"{name} has no sheet {sheet!r}; expected one of {', '.join(sheets)}", code="no-such-sheet"
-            )
-        title = sheet or next(iter(sheets))
-        records = _sheet_records(sheets[title])
-        if sheet is None and not _has_header(records):
-            # The first sheet may be a page of instructions.
-            every = ((other, _sheet_records(sheets[other])) for other in sheets)
-            title, records = next((pair for pair in every if _has_header(pair[1])), (title, records))
-    except (UsageError, DataError):
-        raise
-    except Exception as error:
-        # openpyxl raises errors of many types, and their messages may quote cells.
-        raise DataError(
-            f"{name}: the workbook cannot be read ({type(error).__name__}). Save it as CSV.",
-            code="unreadable-workbook",
-        ) from None
-    rows_ = [record for record in records if any(record[1])]
-    above = _titles_above(name, rows_)
-    table = _records_table(name, _Records(lambda: rows_[above:]))
-    others = Notice(
-        f"read the sheet {title!r} of {len(sheets)} sheets; to read another, add `--sheet NAME`",
-        code="several-sheets",
-    )
-    titles = f"{counted(above, 'row')} above the header, with a single filled cell, not read"
-    notes = [*[others] * (len(sheets) > 1), *[Notice(titles, code="titles-not-read")] * (above > 0)]
-    return replace(table, notes=(*table.notes, *notes))
-
-
-def _sheet_records(sheet: Any) -> list[_Record]:
-    return [
-        (number, [_sheet_text(cell) for cell in row]) for number, row in enumerate(sheet.iter_rows(), start=1)
-    ]
-
-
-def _has_header(records: Sequence[_Record]) -> bool:
-    filled = [cells for _, cells in records if any(cells)]
-    return any(_header_words(cells) > 1 for cells in filled[:_MOST_ABOVE])
-
-
-def _titles_above(name: str, records: Sequence[_Record]) -> int:
-    """Count the single-cell rows above the header of a sheet, such as a title. Raise `DataError` if other rows are
-    above it."""
-    for i, (_, cells) in enumerate(records[:_MOST_ABOVE]):
-        if _header_words(cells) > 1:
-            if any(sum(bool(cell.strip()) for cell in above) > 1 for _, above in records[:i]):
-                raise DataError(
-                    f"{name}: the header is on row {records[i][0]}; expected it on row 1. Remove the rows above it.",
-                    code="lines-above-header",
-                )
-            return i
-    return 0
-
-
-def _sheet_text(cell: Any) -> str:
-    """Return the text of a cell as the sheet shows it, or `DATED` if it is a date or a formatted number."""
-    match cell.value:
-        case None:
-            return ""
-        case str() | bool() as value:
-            return str(value)
-        case int() | float() as value if cell.number_format in ("General", "@", "0"):
-            return str(int(value)) if float(value).is_integer() else repr(value)
-        case int() | float() as value if number_format := _NUMBER_FORMAT.fullmatch(cell.number_format):
-            places = len(number_format[1] or ".") - 1
-            return f"{value:.{places}{'%' if number_format[2] else 'f'}}"
-    return rows.DATED

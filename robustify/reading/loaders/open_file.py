@@ -234,7 +234,9 @@ def _table_of(name: str, again: Again, split: str | None) -> SourceTable:
     if head.startswith((b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")):
         return arrow_rows(name, [(name, again)])
     if b"xl/workbook" in data:
-        return records.sheet_rows(name, data, split)
+        from robustify.reading.sheets import sheet_rows
+
+        return sheet_rows(name, data, split)
     if split is not None:
         raise UsageError(
             f"{name} has no splits or sheets. Remove `--split` or `--sheet`, or `split` in the config.",

@@ -47,7 +47,7 @@ def test_a_workbook_without_openpyxl_and_a_broken_one_say_what_to_do(
     pytest.importorskip("openpyxl")
     with refuses("unreadable-workbook"):
         read(path)
-    monkeypatch.setattr("robustify.reading.records.MOST_UNPACKED", 3)
+    monkeypatch.setattr("robustify.reading.sheets.MOST_UNPACKED", 3)
     with refuses("workbook-too-large"):
         read(path)
 
