@@ -40,14 +40,15 @@ class Quote:
 
     @property
     def stated(self) -> str:
-        """Full score and score without the question: `61.7 % full (n = 1,000, chance 25.0 %), 38.6 % without ...`."""
+        """Full score and score without the question (n if it differs): `61.7 % full (n = 1,000), 38.6 % without ...`."""
         chance = "" if self.full.chance is None else f", chance {percent(self.full.chance)}"
         view = f"without the {self.hidden}" if self.view == "blind" else self.view
         part = f" of {count(self.of)}" if (self.full.n or 0) < self.of else ""
         scored = f"{percent(self.full.value or 0.0)} {view} (n = {count(self.full.n or 0)}{part}{chance})"
         if self.view == "blind" or self.blind is None or self.blind.value is None:
             return scored
-        return f"{scored}, {percent(self.blind.value)} without the {self.hidden}"
+        on = "" if self.blind.n == self.full.n else f" (n = {count(self.blind.n or 0)})"
+        return f"{scored}, {percent(self.blind.value)} without the {self.hidden}{on}"
 
     @property
     def quoted(self) -> str:

@@ -44,6 +44,12 @@ def test_the_number_to_quote_and_the_sentence_on_looks_have_their_numbers(
     assert re.sub(r"\d\.\d|[.,;:]", "", found.owed).count("%") == 0
 
 
+def test_a_score_without_the_question_on_other_items_has_its_own_n() -> None:
+    blind = "measures/model/choices_only/gemma3-270m/all"
+    few = of_gemma({f"{blind}/n": 12, f"{blind}/value": 1.0})
+    assert numbers(few.stated) == "38.9 360 25.0 100.0 12"
+
+
 def test_one_run_may_claim_one_model_and_not_tell_of_the_others() -> None:
     s = edited(f"{LOOKS}claimed", {"models/smollm2-135m/looks": EDITS[f"{LOOKS}of two options"][GEMMA]})
     rows = {row[0].main: [cell.main for cell in row[5:]] for row in quote_table(quotes(s, grounds(s))).rows}
