@@ -28,6 +28,9 @@ _NEAR = 60
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});?")
 _PERCENT = re.compile(r"%[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*|=[0-9A-F]{2}(?:=[0-9A-F]{2})+")
 """Bytes as in an address, or as in a mail (quoted-printable)."""
+_CODED = re.compile(r"[&%=\\<*`~]")
+_SPACED = re.compile(r"\b\w(?:[^\w\n]\w\b){2,}")
+"""Letters of a word with one sign between each two."""
 _IN_WORDS = re.compile(f"[{UNSEEN}{TAG_LETTERS}\u2800\ufff9-\ufffc]")
 """Invisible characters, and others that change no word: an empty cell of Braille, and marks of notes and objects."""
 _RETURN = re.compile(r"\r\x0b|\r(?!\n)")
@@ -57,6 +60,18 @@ def readings(text: str) -> Iterator[str]:
     """Yield a text as it is, and then its decoded forms: first without escapes, entities, and tags, and then also without
     invisible characters. In decoded forms, lines far from any change are blank."""
     yield text
+    for form in _forms(text):
+        if form != text:
+            yield _changed(text.split("\n"), form.split("\n"))
+
+
+def decoded(text: str) -> str:
+    """Return a text without escapes, entities, tags, and invisible characters, and with spaced letters joined."""
+    coded = _CODED.search(text)
+    return _SPACED.sub(lambda word: re.sub(r"\W", "", word[0]), [*_forms(text)][-1] if coded else text)
+
+
+def _forms(text: str) -> dict[str, None]:
     forms = dict[str, None]()
     for shown in _shown(_decoded(narrow(text))):
         # Marks of Markdown may be in a word. Of the tags of HTML, cells become tabs and blocks become breaks.
@@ -65,9 +80,7 @@ def readings(text: str) -> Iterator[str]:
             _TAG.sub(_from_tag, read) if any(mark in read for mark in ("</", "<br", "<wbr", "<!--")) else read
         )
         forms |= dict.fromkeys((read, narrow(read)))
-    for form in forms:
-        if form != text:
-            yield _changed(text.split("\n"), form.split("\n"))
+    return forms
 
 
 def _changed(old: list[str], new: list[str]) -> str:

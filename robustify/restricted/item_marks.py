@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from robustify.base.folded_words import fold, kept_words, narrow
+from robustify.base.folded_words import decoded, fold, kept_words, narrow
 from robustify.items.item import Item
 
 SIZE = 8
@@ -58,18 +58,17 @@ def mark_items(items: Sequence[Item], key: bytes) -> Marks:
     """Return the marks of a restricted set."""
     wholes, parts, passages = Counter[bytes](), Counter[bytes](), set[bytes]()
     for item in items:
-        words = _Words.of(item)
-        wholes.update(set(_whole_marks(words, key)))
-        # A passage that several items share is registered once.
-        *new_passages, question = words.stem_parts
-        new_passages = [passage for passage in new_passages if b" ".join(passage) not in passages]
-        passages |= set(map(b" ".join, new_passages))
-        runs = (_run_marks(text, key, apart=True) for text in (*new_passages, question, *words.choices))
-        parts.update(
-            {*_choice_marks(words, key), *_text_marks(words.choices, key), *_id_marks(item.id, key)}.union(
-                *runs
-            )
-        )
+        own_wholes, own_parts = set[bytes](), set(_id_marks(item.id, key))
+        for words in _Words.forms(item):
+            own_wholes.update(_whole_marks(words, key))
+            # A passage that several items share is registered once.
+            *new_passages, question = words.stem_parts
+            new_passages = [passage for passage in new_passages if b" ".join(passage) not in passages]
+            passages |= set(map(b" ".join, new_passages))
+            runs = (_run_marks(text, key, apart=True) for text in (*new_passages, question, *words.choices))
+            own_parts.update(_choice_marks(words, key), _text_marks(words.choices, key), *runs)
+        wholes.update(own_wholes)
+        parts.update(own_parts)
     whole_marks, part_marks = (
         b"".join(sorted(m for m, n in counts.items() if n == 1)) for counts in (wholes, parts)
     )
@@ -89,13 +88,13 @@ def count_known(items: Iterable[Item], key: bytes, sets: Mapping[str, Marks]) ->
         name: KnownItems(_cut(marks.wholes), _cut(marks.parts), marks.n) for name, marks in sets.items()
     }
     for item in items if sets else ():
-        words = _Words.of(item)
-        # An ID or the name of a group may be a text, too.
-        texts = (*words.stem_parts, words.topic, *words.choices, kept_words(item.id), kept_words(item.group))
-        parts = {*_choice_marks(words, key), *_text_marks(texts, key)}.union(
-            *(_run_marks(text, key) for text in texts)
-        )
-        wholes = set(_whole_marks(words, key))
+        wholes, parts = set[bytes](), set[bytes]()
+        for words in _Words.forms(item):
+            # An ID or the name of a group may be a text, too.
+            texts = (*words.stem_parts, words.topic, *words.choices, words.id, words.group)
+            parts.update(_choice_marks(words, key), _text_marks(texts, key))
+            parts.update(*(_run_marks(text, key) for text in texts))
+            wholes.update(_whole_marks(words, key))
         for count in counts.values():
             count.add(wholes, parts)
     return counts
@@ -111,8 +110,10 @@ def sets_with_ids(ids: Iterable[str], key: bytes, sets: Mapping[str, Marks]) -> 
 
 def sets_quoted_by(text: str, key: bytes, sets: Mapping[str, Marks]) -> list[str]:
     """Return the sets that contain a text as a stem, or that share a long part or a run of uncommon words with it."""
-    words = kept_words(text)
-    marks = {_mark(b"stem", b"".join(words), key), *_text_marks([words], key), *_run_marks(words, key)}
+    marks = set[bytes]()
+    for words in map(kept_words, {text, decoded(text)}):
+        marks.add(_mark(b"stem", b"".join(words), key))
+        marks.update(_text_marks([words], key), _run_marks(words, key))
     return [name for name, own in sets.items() if not marks.isdisjoint(_cut(own.wholes) | _cut(own.parts))]
 
 
@@ -148,17 +149,24 @@ class KnownItems:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Words:
-    """Folded words of an item's passage (if any) and question, of each choice, and of its topic."""
+    """Folded words of an item's passage (if any) and question, of each choice, and of its topic, ID, and group."""
 
     stem_parts: list[list[bytes]]
     choices: list[list[bytes]]
     topic: list[bytes]
+    id: list[bytes]
+    group: list[bytes]
 
     @classmethod
-    def of(cls, item: Item) -> "_Words":
+    def forms(cls, item: Item) -> Iterator["_Words"]:
+        """Yield the words of an item as it is written and, if this differs, as it is decoded."""
         start = item.sealed.question_at
-        texts = [item.stem[:start], item.stem[start:]] if start else [item.stem]
-        return cls(list(map(kept_words, texts)), list(map(kept_words, item.choices)), kept_words(item.topic))
+        stems = [item.stem[:start], item.stem[start:]] if start else [item.stem]
+        texts = [item.topic, item.id, item.group, *stems, *item.choices]
+        shown = list(map(decoded, texts))
+        for form in [texts] if shown == texts else [texts, shown]:
+            (topic, name, group), words = map(kept_words, form[:3]), list(map(kept_words, form[3:]))
+            yield cls(words[: len(stems)], words[len(stems) :], topic, name, group)
 
 
 def joined_words(text: str) -> bytes:

@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import random
+import re
 import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -130,7 +131,20 @@ def changed(row: dict[str, Any], n: int = 2) -> str:
     return " ".join([*row["question"].split()[:-n], *["something"] * n])
 
 
+WRITINGS: dict[str, Callable[[str], str]] = {
+    "entities": lambda text: "".join(f"&#{ord(char)};" for char in text),
+    "percent signs": lambda text: "".join(f"%{ord(char):02X}" for char in text),
+    "blanks of addresses": lambda text: text.replace(" ", "%20"),
+    "escapes": lambda text: "".join(f"\\u{ord(char):04x}" for char in text),
+    "tags in words": lambda text: re.sub(r"(\w\w)(\w)", r"\1<wbr>\2", text),
+    "soft hyphens as entities": lambda text: re.sub(r"(\w\w)(\w)", r"\1&shy;\2", text),
+    "spaced letters": " ".join,
+    "dotted letters": ".".join,
+}
 COPIES: dict[str, Callable[[Rows], tuple[str, str]]] = {
+    **{
+        name: lambda rows, write=write: (as_csv(rows, write), "csv") for name, write in WRITINGS.items()
+    },
     "one blank line more": lambda rows: (rows_as_json(rows) + "\n", "jsonl"),
     "one row less": lambda rows: (rows_as_json(rows[1:]), "jsonl"),
     "a few rows": lambda rows: (rows_as_json(rows[4:9]), "jsonl"),

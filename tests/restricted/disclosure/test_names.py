@@ -25,6 +25,7 @@ LEAVING = ("harbours", "General questions", "unkettled", "sskett", "blue lamp")
 WITHHELD = (
     "brass", "BRASS.", "Kettles", "arzte and others", "k\u200bettle", "kеttle", "knots: quiet", "x" * 61,
     "AQuietBrassKettle", "OfBrassAndTin", "xthermometersx", "quiet-brassk", "Θαλασσόβρυχος", "Blue lamp",
+    "k&#101;ttle", "br%61ss", "k e t t l e", "ket<wbr>tle", "<br kettle>", "\\x6bettle",
 )  # fmt: skip
 
 
