@@ -10,7 +10,7 @@ from robustify.base.errors import DataError, UsageError
 from robustify.models.engines.protocols import Watch
 from robustify.pipeline.from_logs import NO_VOTERS, run_of_logs
 from robustify.pipeline.run_input import unwatched
-from robustify.reading.guard import Guard
+from robustify.reading.guard import Guard, asking
 from robustify.reading.logs import LogOptions, LogPath, logs_in, read_log
 from robustify.reading.logs.tables import pick_tables
 from robustify.runs.run import Run
@@ -40,7 +40,7 @@ def runs_of_logs(
     A log is a file, or a folder of logs. Models of several logs that have one name are distinguished by the names of their
     files. `options` are as in `run_of_logs`. Raise `UsageError` if no task has two models, and as `run_of_logs`."""
     files = [file for log in logs for file in logs_in(log)]
-    with watch("reading the logs", 0):
+    with watch("reading the logs", 0), asking(guard, *(file.path for file in files)):
         opened = [(file, _read(file, options)) for file in files]
     read, unread = [log for _, log in opened if log], [file for file, log in opened if log is None]
     groups = [[log for log in read if log.task == task] for task in dict.fromkeys(log.task for log in read)]
