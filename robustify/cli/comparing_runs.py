@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from robustify.runs.run import Run
 
 
+_START = len("<!doctype html>")
+
+
 @command()
 @click.argument("paths", metavar="RUN|LOG...", nargs=-1, required=True)
 @option("--html FILE", "Also write the comparison as an HTML file.", type=PATH)
@@ -47,6 +50,9 @@ def compare(
     folders = [Path(path) for path in paths]
     are_runs = [(folder / "run.json").is_file() for folder in folders]
     if not all(are_runs) or len(folders) == 1:
+        missing = [folder for folder in folders if not folder.exists()]
+        if any(are_runs) and missing:
+            raise UsageError(f"{missing[0]} does not exist; expected a run", code="no-such-file")
         if any(are_runs) and len(folders) > 1:
             raise UsageError(
                 "Runs cannot be compared with logs. Pass only runs or only logs.", code="runs-with-logs"
@@ -128,8 +134,14 @@ def dashboard(folder: Path, out: Path | None) -> int:
     return print_lines(path)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, page: str) -> None:
+    """Write a page, which may replace only a page. Raise `UsageError` for another file, such as one of items."""
+    from robustify.base.errors import UsageError
     from robustify.base.files import replace_text, writable
 
     with writable(path, "choose another file"):
-        replace_text(path, text)
+        if path.is_file() and path.read_bytes()[:_START] not in (b"", page[:_START].encode()):
+            raise UsageError(
+                f"{path} already exists and is not a page. Name another file.", code="file-exists"
+            )
+        replace_text(path, page)

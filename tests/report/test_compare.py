@@ -348,6 +348,10 @@ def test_the_command_prints_lines_or_one_object_and_writes_the_page(run: Run, tm
     assert (tmp_path / "c.html").read_text().startswith("<!doctype html>")
     assert isinstance(invoked(*both, "--html", tmp_path / "none" / "c.html").exception, ResourceError)
     assert isinstance(invoked(*both[:2]).exception, UsageError)
+    (tmp_path / "items.csv").write_text("Question,A,B,Answer")
+    assert isinstance(invoked(*both, "--html", tmp_path / "items.csv").exception, UsageError)
+    assert (tmp_path / "items.csv").read_text() == "Question,A,B,Answer"
+    assert invoked(*both, "--html", tmp_path / "c.html").return_value == 0
     assert json.loads(invoked(*both, "--json").stdout)["pairs"][0]["n_common"] == 60
 
 

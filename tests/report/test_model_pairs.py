@@ -151,6 +151,7 @@ def test_what_cannot_be_compared_is_refused(robustify, tmp_path: Path) -> None:
     for argv, code in (
         (("one.csv",), "one-model-of-a-task"),
         ((run.folder, "one.csv"), "runs-with-logs"),
+        ((run.folder, "nowhere"), "no-such-file"),
         (("one.csv", "nowhere.csv"), "no-such-file"),
         (("one.csv", "--alert"), "alert-of-two-runs"),
     ):
