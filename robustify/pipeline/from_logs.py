@@ -65,9 +65,9 @@ def run_of_logs(
     `data` are the files of the benchmark, or its names, with arguments `naming` of their `Source`. Without them, items are
     taken from the logs. The `guard` sees them and their files. `overrides` are settings by
     their dotted config names, such as `name`. Raise `UsageError` if a file is missing, an option does not fit its log,
-    one model would vote twice, or, without `force`, the folder has a run of another benchmark, `DataError` if rows cannot
-    be read or matched, or two logs are of the same run, and `ResourceError` if the folder contains files of another
-    program, or cannot be written.
+    one model would vote twice, the folder contains files of another program, or, without `force`, it has a run of another
+    benchmark, `DataError` if rows cannot be read or matched, or two logs are of the same run, and `ResourceError` if the
+    folder cannot be written.
     """
     options, name = replace(options or LogOptions(), keyed=bool(data)), str(overrides.get("name") or "")
     refuse_foreign(folder)

@@ -261,13 +261,13 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise `ResourceError` if a folder contains files but no run, so that no unrelated files are overwritten."""
+    """Raise `UsageError` if a folder contains files but no run, so that no unrelated files are overwritten."""
     if not folder.is_dir() or any((folder / name).is_file() for name in (MANIFEST, _WRITING)):
         return
     others = [p.name for p in folder.iterdir() if not p.name.startswith((".run", ".staging-"))]
     if others:
         expected = "expected an empty folder or an earlier run. Choose another folder with -o DIR."
-        raise ResourceError(
+        raise UsageError(
             f"{folder} contains {len(others)} files but no {MANIFEST}; {expected}", code="foreign-files"
         )
 

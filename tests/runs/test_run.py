@@ -274,8 +274,9 @@ def test_a_folder_with_somebody_s_files_is_refused_and_left_alone(
     mine = tmp_path / "out" / name
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with refuses("foreign-files"):
+    with refuses("foreign-files") as error:
         audit(config, tmp_path / "out")
+    assert error.value.exit_code == 2
     assert mine.read_text() == "mine"
 
 

@@ -1,6 +1,7 @@
 """Readers that convert evaluation logs of other tools into items and answers. The harness that wrote a log is recognized by
 the content of the log, never by its name."""
 
+import difflib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -75,8 +76,12 @@ def read_log(path: Path, options: LogOptions, before: ShownBefore | None = None)
             f"{path} is a folder, not a log. List the files in it ({path}/*.jsonl).", code="folder-not-log"
         )
     if not path.is_file():
+        prefix, colon, _ = path.name.partition(":")
+        near = difflib.get_close_matches(prefix, VIEWS, n=1) if colon else ()
+        advice = f". Did you mean {near[0]}:?" if near else ""
         raise UsageError(
-            f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE)", code="no-such-file"
+            f"{path}: the file does not exist; expected a log ([MODEL=][VIEW:]FILE){advice}",
+            code="no-such-file",
         )
     file = _opened(path)
     reader = next(reader for reader in READERS.values() if reader.recognizes(file))

@@ -409,6 +409,7 @@ def test_a_prefix_is_read_off_a_path_unless_the_whole_is_one(
         ("a.jsonl", '{"doc_id": 0, "doc": {"q": "' + SECRET, 3, "truncated-json"),
         ("folder", None, 2, "folder-not-log"),
         ("nowhere", None, 2, "no-such-file"),
+        ("choices_ony:nowhere", None, 2, "no-such-file"),
     ],
 )
 def test_what_is_no_log_is_one_line_and_its_exit_code(
