@@ -214,7 +214,7 @@ def _counted_alike(
         return None
     text = f"the keys of {part.path.name} are never 0, and were counted from 0 as those of the other files"
     note = Notice(text, code="counted-as-other-files")
-    return replace(part, recognised=replace(part.recognised, unread=(*part.recognised.unread, note)))
+    return _with_notes(part, [note])
 
 
 def _part(source: Source, base: str, guard: Guard) -> _Part:

@@ -258,10 +258,22 @@ def decide_presentation(
             code="question-shown",
         )
     scored = [prompt for prompt in sample if not prompt.written]
-    n_other = 0 if maps_letters else sum(
-        part.in_other_order and (prompt.written or prompt.by_letter)
-        for prompt, part in zip(sample, parts, strict=True)
-    )  # fmt: skip
+    order_notes = [] if maps_letters else _order_notes(file, sample, parts)
+    by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
+    n_showing = sum(bool(part.question or part.n_options or part.labels) for part in parts)
+    view, notes = _decide(PromptEvidence(options, len(sample), n_asking, n_showing, by_text))
+    if sample and not from_prompts and view not in BLIND:
+        notes += same_question_notes(prompt.item for prompt in prompts)
+    if not by_text:
+        notes += _options_notes(sample, parts)
+    return Presentation(view, kind, notes=(*notes, *order_notes), labels=_usual_labels(parts))
+
+
+def _order_notes(file: str, sample: Sequence[Prompt], parts: Sequence[ShownParts]) -> list[Notice]:
+    """Return a note if prompts that ask for a letter list the options in another order than the log. Raise `DataError` if
+    most do."""
+    pairs = zip(sample, parts, strict=True)
+    n_other = sum(part.in_other_order and (prompt.written or prompt.by_letter) for prompt, part in pairs)
     turned = (
         f"{n_other} of {len(sample)} inspected prompts list the options in a different order from the log"
     )
@@ -271,21 +283,8 @@ def decide_presentation(
             "the prompts.",
             code="options-in-two-orders",
         )
-    by_text = bool(scored) and 2 * sum(prompt.by_letter for prompt in scored) < len(scored)
-    n_showing = sum(bool(part.question or part.n_options or part.labels) for part in parts)
-    view, notes = _decide(PromptEvidence(options, len(sample), n_asking, n_showing, by_text))
-    if sample and not from_prompts and view not in BLIND:
-        notes += same_question_notes(prompt.item for prompt in prompts)
-    if not by_text:
-        notes += _options_notes(sample, parts)
-    if n_other:
-        notes.append(
-            Notice(
-                f"{turned}, so the option that a letter in their replies means is uncertain",
-                code="some-options-in-two-orders",
-            )
-        )
-    return Presentation(view, kind, notes=tuple(notes), labels=_usual_labels(parts))
+    note = f"{turned}, so the option that a letter in their replies means is uncertain"
+    return [Notice(note, code="some-options-in-two-orders")] * bool(n_other)
 
 
 def _usual_labels(parts: Sequence[ShownParts]) -> tuple[str, ...] | None:
