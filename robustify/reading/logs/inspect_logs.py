@@ -55,16 +55,16 @@ def _read(file: log.LogFile, options: log.LogOptions, _: log.ShownBefore) -> log
             return make(row.line, item=item, reason="the run failed on it")
         if not (score := scores[row.line]):
             return make(row.line, item=item, reason="no score is logged")
-        answer = naming.answer(score.get("answer"), item.k, item.choices)
+        named = naming.answer(score.get("answer"), item.k, item.choices)
         plain = scorer == "choice" or score.get("answer") in targets
         right = stated_scores.scored_right(score.get("value"))
-        contradicts = stated_scores.pick_contradicts(right, item, answer["pick"], plain=plain)
-        stricter.extend([row.line] * stated_scores.is_stricter(right, item, answer["pick"]))
+        contradicts = stated_scores.pick_contradicts(right, item, named.pick, plain=plain)
+        stricter.extend([row.line] * stated_scores.is_stricter(right, item, named.pick))
         if options.linting:
             exchanges[row.line, model] = _exchange(row.cells, score, texts, right, contradicts)
         elif contradicts:
             raise _contradiction(right)
-        return make(row.line, item=item, **answer)
+        return make(row.line, item=item, pick=named.pick, reason=named.reason)
 
     read, wrong = rows_or_faults(asked_rows, reply)
     notes += [

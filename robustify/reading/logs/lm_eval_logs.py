@@ -223,11 +223,11 @@ def _reply(
 ) -> log.LogReply:
     make = partial(reading.make, row.line, item=item)
     if (text := reading.texts.get(row.line)) is not None:
+        named = reading.naming.answer(text, item.k, item.choices)
         if row.line in reading.run_on:
-            answer = reading.naming.answer(innermost(row.cells.get("resps", text)), item.k, item.choices)
-            if answer["pick"] is not None:
-                return make(**answer)
-        return make(**reading.naming.answer(text, item.k, item.choices))
+            whole = reading.naming.answer(innermost(row.cells.get("resps", text)), item.k, item.choices)
+            named = named if whole.pick is None else whole
+        return make(pick=named.pick, reason=named.reason)
     if not (values := log_likelihoods(row.cells)):
         raise ItemError(
             f"the row has neither a log-likelihood for each of the {item.k} choices nor a reply",

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 from robustify.base.errors import DataError, UsageError
 from robustify.reading.counting import uncertain_base
@@ -15,6 +15,13 @@ from robustify.reading.marks.reply_parts import quoted_members
 
 _FEWEST_KEYS, _FEWEST_MARKS = 3, 10
 """Least number of different keys, and of picks that are all 0 or 1, for a refusal, because the picks may be marks."""
+
+
+class NamedChoice(NamedTuple):
+    """Index of the choice that a cell names, or None and the `reason` why it names none."""
+
+    pick: int | None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +47,8 @@ class Naming:
         marks = sum(bare_mark(text) is not None for text in texts)
         return cls("letter" if marks * 2 > len(texts) else "text", first, letters or series_of(texts))
 
-    def answer(self, cell: object, k: int, choices: Sequence[str]) -> dict[str, Any]:
-        """Return the `pick` that a cell names among `k` choices, or the `reason` why the cell names no choice."""
+    def answer(self, cell: object, k: int, choices: Sequence[str]) -> NamedChoice:
+        """Return the choice that a cell names among `k` choices, or the reason why it names none."""
         reading: Picked | NoPick
         first, cell = self.first or 0, only_member(cell)
         number = None if self.first is None else whole_number(cell)
@@ -53,9 +60,9 @@ class Naming:
             labels = COUNTED[first] if self.form == "number" else self.letters
             prefer: Literal["mark", "text"] = "text" if self.form == "text" else "mark"
             reading = read_pick(cell if isinstance(cell, str) else "", choices or ("",) * k, labels, prefer)
-        if isinstance(reading, Picked):
-            return {"pick": reading.index, "reason": ""}
-        return {"pick": None, "reason": reading.reason}
+        return (
+            NamedChoice(reading.index) if isinstance(reading, Picked) else NamedChoice(None, reading.reason)
+        )
 
 
 def decide_naming(

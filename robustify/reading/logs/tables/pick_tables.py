@@ -211,7 +211,7 @@ def _largest_key(case: _Counting) -> tuple[int, list[Notice]]:
             (
                 index + 1
                 for pick in case.picks
-                if (index := column.answer(pick.parts.get(part), MOST, ())["pick"]) is not None
+                if (index := column.answer(pick.parts.get(part), MOST, ()).pick) is not None
             ),
             default=0,
         )
@@ -300,7 +300,7 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
             code="no-model-name",
         )
     pick, scores = cells.parts.get("pick"), cells.scores
-    answer = encoding.picks.answer(pick, item.k or MOST, item.choices)
+    named = encoding.picks.answer(pick, item.k or MOST, item.choices)
     if scores and item.k not in (0, len(scores)):
         raise ItemError(
             f"{len(scores)} scores for {item.k} choices; expected one per choice",
@@ -313,7 +313,7 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
         )
     logs = tuple(math.log(max(score, _LEAST)) if encoding.probable else score for score in scores)
     # A row that contradicts itself means that a column or the key was misread.
-    if logs and answer["pick"] not in (None, *tied_best(logs)):
+    if logs and named.pick not in (None, *tied_best(logs)):
         raise ItemError(
             "the pick is not the choice with the best score. Check the mapped columns.",
             code="pick-against-scores",
@@ -322,15 +322,14 @@ def _reply(line: int, cells: PickCells, encoding: _Encoding) -> log.LogReply:
     if isinstance(pick, str) and runs_on(pick, item.choices):
         # The table may have scored the answer to another question.
         right = None
-    if not encoding.linting and _contradicts(
-        right, item, answer["pick"], logs, plain=_is_plain(pick, encoding)
-    ):
+    if not encoding.linting and _contradicts(right, item, named.pick, logs, plain=_is_plain(pick, encoding)):
         raise ItemError(
             f"the `correct` column says {'right' if right else 'wrong'}, but key and pick imply the opposite. Check the "
             "columns.",
             code="contradicted-key",
         )
-    return log.LogReply(line, model, encoding.views[cells.text("view")], KIND, item, scores=logs, **answer)
+    view = encoding.views[cells.text("view")]
+    return log.LogReply(line, model, view, KIND, item, named.pick, logs, reason=named.reason)
 
 
 def _is_plain(pick: object, encoding: _Encoding) -> bool:
@@ -368,7 +367,7 @@ def _item(cells: PickCells, encoding: _Encoding) -> log.LoggedItem:
     if not FEWEST <= k <= MOST and (k or "k" in cells.parts):
         fault = f"the number of choices is {k}; expected {FEWEST} to {MOST}"
         raise ItemError(f"{fault}. Set it with --map k=NAME or --map k==N.", code="invalid-number-of-options")
-    place = encoding.keys.answer(key, k or MOST, choices)["pick"]
+    place = encoding.keys.answer(key, k or MOST, choices).pick
     if "key" in cells.parts and place is None:
         same = sum(unspaced(choice) == unspaced(cells.text("key")) for choice in choices)
         kind = rows.json_kind(key)
