@@ -30,7 +30,13 @@ from robustify.judging.screen.item_index import key_spread
 from robustify.judging.screen.screen_rules import ScreenRules
 from robustify.judging.screening import heuristic_gap
 from robustify.judging.stats.intervals import clustered_variance
-from robustify.judging.stats.tests import independent_draws, paired_difference, poisson_binomial
+from robustify.judging.stats.tests import (
+    UnitSums,
+    independent_draws,
+    lattice_tail,
+    paired_difference,
+    poisson_binomial,
+)
 from robustify.judging.summary.result import Summary
 from tests.support.contexts import parts_of
 from tests.support.trees import filled, in_trees
@@ -418,3 +424,9 @@ def test_a_gap_between_items_needs_thirty_groups_and_counts_each_once() -> None:
     assert together.n == few.n == 180
     assert np.ptp(together.ci or ()) == pytest.approx(np.ptp(alone.ci or ()), rel=0.06)
     assert few.ci is None
+
+
+def test_a_sum_whose_characteristic_function_is_zero_has_its_tail_without_a_warning() -> None:
+    units = UnitSums((1, 2), (0.5, 0.25), 3)
+    with np.errstate(divide="raise", invalid="raise"):
+        assert lattice_tail([units], 8, 1) == pytest.approx(1 - 0.25**3)

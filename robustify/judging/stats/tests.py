@@ -332,8 +332,8 @@ def lattice_tail(draws: Sequence[UnitSums], size: int, least: int) -> float:
             bound += units.n * p * p_zero * (np.cos(waves.imag * level) - 1)
     kept = np.flatnonzero(bound > _NOTHING)
     log_cf, waves = np.zeros(len(kept), dtype=np.complex128), waves[kept]
-    # A factor can be exactly 0 (a fair coin at half a turn). Its log is -inf, and exp restores 0.
-    with np.errstate(divide="ignore"):
+    # A factor can be exactly 0. Its log is -inf (times n, with an undefined imaginary part), and exp restores 0.
+    with np.errstate(divide="ignore", invalid="ignore"):
         for units in draws:
             factor = np.full(len(kept), max(0.0, 1 - math.fsum(units.probabilities)), dtype=np.complex128)
             for level, p in zip(units.levels, units.probabilities, strict=True):
