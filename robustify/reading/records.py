@@ -137,7 +137,8 @@ def _records_table(name: str, records: _Records) -> rows.SourceTable:
     header, below = _with_names(first, records)
     if len(set(header)) < len(header):
         raise DataError(
-            f"{name}:{line}: the header repeats a name. Give each of the {len(header)} columns its own name.",
+            f"{name}:{line}: the header repeats a name. Give each of the {len(header)} columns its own name. If the line "
+            "is an item, put a header above it, for example question,A,B,C,D,answer.",
             code="repeated-column",
         )
     if not more:

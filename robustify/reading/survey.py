@@ -30,6 +30,8 @@ _PLACEHOLDERS = frozenset(
 )
 """Options that stand for no option, in lower case."""
 _ENTITY = re.compile(r"&(#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});", re.IGNORECASE)
+_MARK = re.compile(r"\s*[*✓✔]|.*(?:[✓✔]|[(\[](?:correct|right)[)\]])\s*$", re.IGNORECASE | re.DOTALL)
+"""Option with a mark that tools for quizzes write before or behind the right option."""
 _ODD = {
     "unlabelled": Notice(
         "an option without a label beside options with labels (perhaps a line that is not an option)",
@@ -40,6 +42,9 @@ _ODD = {
         code="placeholder-options",
     ),
     "entities": Notice("HTML entities such as &amp;, which models see unchanged", code="html-entities"),
+    "marks": Notice(
+        "a right option with a mark such as * or (correct), which gives the key away", code="marked-options"
+    ),
     "labels": Notice(
         'options that begin with labels such as "a) " (models that answer by letter see a second label)',
         code="labelled-options",
@@ -216,6 +221,8 @@ def _written_oddly(item: Item) -> Iterator[str]:
     none = [text for text in texts if text.startswith("none of these")]
     if not _PLACEHOLDERS.isdisjoint(texts) or len(set(none)) < len(none):
         yield "placeholders"
+    if _MARK.match(choices[item.key]) and sum(_MARK.match(choice) is not None for choice in choices) == 1:
+        yield "marks"
     text = "\n".join((item.stem, *choices))
     names = _ENTITY.findall(text) if "&" in text else ()
     if any(name.startswith("#") or f"{name};" in html5 for name in names):

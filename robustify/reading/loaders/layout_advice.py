@@ -100,6 +100,9 @@ def advice(
             f"The options are in one text with the question, in `{block}`. Put the question and each option into fields "
             "of their own, for example question, A, B, C, D, and answer."
         )
+    elif table.flat and len(columns.names) == 1:
+        reason = Notice("it has one column, so it may be a text", code="text-not-table")
+        mend = f"Save its questions as CSV {_AS_CSV}."
     elif table.flat and not any(map(known_name, columns.names)):
         mend += " If line 1 is an item, put a header above it, for example question,A,B,C,D,answer."
     return reason, mend
@@ -155,7 +158,7 @@ def _several_lists(columns: Columns) -> str:
     """Return the column with a usual name for the options that contains a list of lists, or ""."""
     for name in usual_names(columns.example, "choices"):
         cell, form = columns.example[name], form_of(columns.example[name])
-        lists = isinstance(cell, list) and all(isinstance(member, list) for member in cell)
+        lists = isinstance(cell, list) and cell and all(isinstance(member, list) for member in cell)
         if lists and form is not None and form.form == "a list":
             return name
     return ""
