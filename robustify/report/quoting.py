@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from robustify.judging.measures import CHOICES_ONLY, CLOZE, FULL
 from robustify.judging.summary.model_parts import Looks, Quoted, number_to_quote
-from robustify.judging.summary.quantity import Measured, Quantity, Score
+from robustify.judging.summary.quantity import Interval, Measured, Quantity, Score
 from robustify.judging.summary.result import Summary
 from robustify.report.format import Cell, Table, bracketed, count, in_points, percent, plain, text_table
 from robustify.report.printing import finding
@@ -56,7 +56,20 @@ class Quote:
         if self.number is None:
             return finding("no_quote", self.full, missing=self.missing)
         kind = "" if self.number.kind == "score" else f", {self.number.kind}"
-        return f"quote {_rated(self.number)}{kind}"
+        unread = finding("unread", self.full, unread=self.unread, ends=self.if_unread) if self.unread else ""
+        return f"quote {_rated(self.number)}{kind} {unread}".rstrip()
+
+    @property
+    def unread(self) -> int:
+        """Number of items without a readable answer to the full question, which the score leaves out."""
+        unread = self.looks.unanswered if self.looks and self.view == "full" else 0
+        return min(unread, max(0, self.of - (self.full.n or 0)))
+
+    @property
+    def if_unread(self) -> Interval:
+        """Scores if all unreadable answers were wrong, and if all were right."""
+        n, right = self.full.n or 0, (self.full.n or 0) * (self.full.value or 0.0)
+        return right / max(1, n + self.unread), (right + self.unread) / max(1, n + self.unread)
 
     @property
     def owed(self) -> str:
@@ -91,6 +104,8 @@ class Quote:
         return {
             "model": self.model,
             **{name: q and {"value": q.value, "n": q.n, "ci": q.ci} for name, q in numbers.items()},
+            "unread": self.unread,
+            "if_unread": self.if_unread if self.unread else None,
             "logged": {metric: {"value": q.value, "n": q.n} for metric, q in self.logged.items()},
             "chance": self.full.chance,
             "kind": self.number and self.number.kind,

@@ -50,6 +50,17 @@ def test_a_score_without_the_question_on_other_items_has_its_own_n() -> None:
     assert numbers(few.stated) == "38.9 360 25.0 100.0 12"
 
 
+def test_a_score_of_readable_answers_has_its_ends_with_the_others_counted_as_wrong_and_right() -> None:
+    full = "measures/model/full/gemma3-270m/all"
+    few = of_gemma({f"{full}/n": 90, f"{full}/value": 1.0, f"{GEMMA}/unanswered": 270})
+    assert (few.unread, few.if_unread) == (270, (0.25, 1.0))
+    assert numbers(few.quoted).endswith("25.0 100.0 270")
+    assert few.tree()["if_unread"] == (0.25, 1.0)
+    # Answers that the model was not asked for are not unreadable.
+    part = of_gemma({f"{full}/n": 90, f"{full}/value": 1.0})
+    assert (part.unread, part.tree()["if_unread"]) == (0, None)
+
+
 def test_one_run_may_claim_one_model_and_not_tell_of_the_others() -> None:
     s = edited(f"{LOOKS}claimed", {"models/smollm2-135m/looks": EDITS[f"{LOOKS}of two options"][GEMMA]})
     rows = {row[0].main: [cell.main for cell in row[5:]] for row in quote_table(quotes(s, grounds(s))).rows}
