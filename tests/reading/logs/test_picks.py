@@ -35,6 +35,31 @@ def test_an_answer_counts_in_whatever_words_it_names_one_choice(
     }
 
 
+@pytest.mark.parametrize(
+    ("key", "pick"),
+    [("answer", "response"), ("ground_truth", "model_output"), ("correct_option", "selected_option"),
+     ("gold_label", "generated_text"), ("correct_answer", "predicted_answer")],
+)  # fmt: skip
+def test_a_table_needs_no_map_for_the_columns_of_answers_that_scripts_write(
+    tmp_path: Path, key: str, pick: str
+) -> None:
+    rows = [
+        {
+            "question": item.stem,
+            "choices": json.dumps(item.choices),
+            key: "ABCD"[item.key],
+            "llm": "m",
+            pick: "B",
+        }
+        for item in boxes(8)
+    ]
+    table = gather([read_log(sheet(tmp_path / "a.csv", rows), LogOptions(view="full"))], None).answers.table
+    assert table.select(["key", "pick"]).to_pydict() == {
+        "key": [item.key for item in boxes(8)],
+        "pick": [1] * 8,
+    }
+
+
 def test_probabilities_become_logarithms(tmp_path: Path) -> None:
     rows = [
         {"q": item.stem, "a": item.choices[0], "b": item.choices[1], "x_pA": 0.9, "x_pB": 0.1, "x_picked": "A",
