@@ -167,7 +167,7 @@ class Repository:
                 for head in (process.stdout.readline().split() for _ in names):
                     if len(head) != 3:
                         raise ResourceError(
-                            "An object is damaged or missing (a partial clone?). Run `git fsck`.",
+                            "A Git object is damaged or missing (is this a partial clone?). Run `git fsck`.",
                             code="damaged-git-object",
                         )
                     n_missing, digest, kept = int(head[2]), hashlib.sha256(), list[bytes]()

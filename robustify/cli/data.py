@@ -174,7 +174,7 @@ def mend(
     """Shuffle and trim options, or choose distractors from a pool.
 
     No text is rewritten, but characters that look like plain ones become plain. If options refer to each other ("all of
-    the above", "both A and C"), they keep their order, and the item is listed. Translations get another order than the
+    the above", "both A and C"), they keep their order, and the item is listed. Translations get a different order than the
     original. `robustify lint` lists what else to edit.
 
     With --pool or --options, distractors are chosen so that over the whole set, no cue points to or away from the key.

@@ -37,7 +37,7 @@ def _codes(_context: click.Context, option: click.Parameter, given: Sequence[str
         prefix for prefix in prefixes if not prefix or not any(code.startswith(prefix) for code in every)
     ]:
         raise UsageError(
-            f"--{option.name} {unknown[0]}: unknown rule; expected a prefix of {', '.join(every)}",
+            f"--{option.name} {unknown[0]}: no rule has a code that begins like this. The codes are {', '.join(every)}.",
             code="no-such-rule",
         )
     return [code for code in every if any(map(code.startswith, prefixes))]

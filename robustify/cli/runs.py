@@ -145,7 +145,8 @@ def _say_what_changed(before: Mapping[str, Any], done: "Run") -> None:
     after = {} if done.restricted else done.manifest["config"]
     if changed := [name for name, value in after.items() if before.get(name, value) != value]:
         say(
-            f"{done.folder} had a run with other settings ({', '.join(changed)}), which was replaced. -o DIR keeps both."
+            f"{done.folder} had a run with different settings ({', '.join(changed)}), which was replaced. -o DIR keeps "
+            "both."
         )
 
 

@@ -114,7 +114,7 @@ def _index(answers: Answers, items: Sequence[Item] | None) -> ItemIndex:
     differing = np.flatnonzero((index.k > 0) & ((index.key != key) | (index.k != k)))
     if len(differing):
         raise DataError(
-            f"answer table: item {items[differing[0]].id} was asked with another key or number of choices "
+            f"answer table: item {items[differing[0]].id} was asked with a different key or number of choices "
             f"({len(differing)} such items). Restore the original items, or ask models again.",
             code="items-differ-from-answers",
         )

@@ -290,8 +290,10 @@ def _texts(path: Path, text: TextIO) -> Iterator[str]:
     if _record(head) is None:
         head += text.readline(PIECE)
         if _DOCUMENT.match(head):
+            entries = "'.[]'" if head.lstrip().startswith("[") else "."
             raise DataError(
-                f"{path} is JSON without an object on its first line; {_WANTED} (run `jq -c`).",
+                f"{path} is JSON, but its first line is not a complete object; {_WANTED}. To write JSON Lines, run "
+                f"`jq -c {entries} {path}`.",
                 code="not-json-lines",
             )
         while more := text.read(PIECE):

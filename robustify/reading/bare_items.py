@@ -44,7 +44,7 @@ def bare_items(raws: rows.Raws, lines: Sequence[int], n_with_lead: int, n_labell
         inside = map(_labelled_inside, plain)
         moved = [line for line, split in zip(lines, inside, strict=True) if split and not split.in_order]
         if 0 < 2 * len(moved) < len(lines):
-            order = f"the labels of the options are in another order on line {rows.line_spans(moved)}"
+            order = f"the labels of the options are in a different order on line {rows.line_spans(moved)}"
             notes.append(
                 Notice(
                     f"{order}. If a key is a letter, it names the option with this label.",
@@ -101,7 +101,7 @@ def _without_labels(raw: rows.RawItem) -> rows.RawItem:
 
 
 def _differs_from_labels(raw: rows.RawItem, labelled: labelling.Labelled) -> bool:
-    """Return whether the key could mean two choices, because the file's labels are in another order than the choices'."""
+    """Return whether the key could mean two choices, because the labels of the file and of the choices differ in order."""
     ours, theirs = ([*map(labelling.as_mark, labels)] for labels in (raw.labels, labelled.labels))
     return (
         labelling.bare_mark(str(raw.key)) in ours

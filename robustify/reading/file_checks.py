@@ -178,8 +178,8 @@ def _two_orders(case: Case) -> Notice | None:
     if 2 * case.evidence.n_asked_twice > len(case.lines) and (n := case.evidence.n_in_other_order):
         mapped = ",".join(columns)
         return Notice(
-            f" the question lists the options of `{mapped}` in another order ({n} of {len(case.lines)} rows), and keys may "
-            f"count either. If they count `{mapped}`, add `--map choices={mapped}`.",
+            f" the question lists the options of `{mapped}` in a different order ({n} of {len(case.lines)} rows), and keys "
+            f"may count either. If they count `{mapped}`, add `--map choices={mapped}`.",
             code="options-in-two-orders",
         )
     for others in (*((name,) for name in names), *labelled_series(names), *choice_columns(names)):
@@ -188,8 +188,9 @@ def _two_orders(case: Case) -> Notice | None:
         if 2 * len(same) > len(sample) and (n := sum(order != other for order, other in same)):
             mapped = ",".join(columns)
             return Notice(
-                f" `{','.join(others)}` lists the options of `{mapped}` in another order ({n} of the first {len(sample)} "
-                f"rows), and keys may count either. Name the list that they count, for example `--map choices={mapped}`.",
+                f" `{','.join(others)}` lists the options of `{mapped}` in a different order ({n} of the first "
+                f"{len(sample)} rows), and keys may count either. Name the list that they count, for example "
+                f"`--map choices={mapped}`.",
                 code="options-in-two-orders",
             )
     return None

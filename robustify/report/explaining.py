@@ -115,7 +115,8 @@ def explained(run: Run, name: str) -> tuple[Row, list[str]]:
     cells = next((c for c in run.verdict_rows() if c["item"] == row["item"]), None)
     if item is None or cells is None:
         raise DataError(
-            f"{run.folder / EVIDENCE} has other items than {VERDICTS} and {split}. Judge again.",
+            f"{run.folder / EVIDENCE} does not contain the same items as {VERDICTS} and {split}. Run `robustify judge "
+            f"{run.folder}`.",
             code="other-items",
         )
     group = row.pop("alike", None)

@@ -153,9 +153,13 @@ def _sources(adapter: Adapter, pins: Mapping[str, Pin]) -> tuple[Source, ...]:
     manifest, variable = adapter.manifest, adapter.manifest.data.root_env
     root = Path(os.environ.get(variable or "") or ".")
     if not root.is_absolute() or not root.is_dir():
-        fault = f"${variable} is not the absolute path of a folder" if variable else "data.root_env is null"
+        fault = (
+            f"${variable} is not the absolute path of a folder. Set it to"
+            if variable
+            else "data.root_env is null. Name a variable in it, and set that variable to"
+        )
         raise AuthorisationError(
-            f"{manifest.id}: {fault}. Set it to the folder with your copy of the data.",
+            f"{manifest.id}: {fault} the folder with your copy of the data.",
             code="missing-data-folder",
         )
     for file in manifest.data.files:

@@ -149,7 +149,7 @@ def _ignored(tree: Path, place: Path, names: Iterable[str]) -> bool:
 
 def _git(tree: Path, *arguments: str, stdin: bytes = b"") -> bytes | None:
     """Return the output of Git with hooks and programs of the repository switched off, or None if Git fails."""
-    # A GIT_ variable may name another repository than the one that contains the folder.
+    # A GIT_ variable may name a different repository than the one that contains the folder.
     without = {*_SECRETS, *(name for name in os.environ if name.startswith("GIT_")), "GIT_LITERAL_PATHSPECS"}
     clean = {name: value for name, value in git_environment().items() if name not in without}
     command = git_command(["-C", str(tree), *arguments])

@@ -41,7 +41,7 @@ def open_for(split: Split, adapter: str) -> Access:
     if split.key_id != access.key.id:
         raise AuthorisationError(
             f"split {split.name} of {split.dataset} was made with key {split.key_id}, but your key is {access.key.id}. "
-            "Set $ROBUSTIFY_KEY_FILE to the key of the split.",
+            "Set $ROBUSTIFY_KEY_FILE to the path of the key file that belongs to this split.",
             code="other-split-key",
         )
     if len(split.ids) < manifest.min_cell:

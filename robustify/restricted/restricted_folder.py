@@ -113,7 +113,7 @@ class RestrictedPolicy:
         about = self.access.manifest.id
         raise AuthorisationError(
             f"{self.config.name} is a restricted set; expected a public set. To check its data, run `robustify restricted "
-            f"adapter check {about}`. The numbers of this set are only on the page of a run.",
+            f"adapter check {about}`. You can see the numbers of this set only on the page of a run.",
             code="restricted-set",
         )
 
@@ -297,7 +297,7 @@ def _candidates_of(run: Run) -> Candidates:
     try:
         return Candidates.model_validate_json((run.folder / CANDIDATES).read_bytes())
     except ValidationError:
-        old = "was not written by this version of robustify. Run the same command again."
+        old = "was not written by this version of robustify. Repeat the command that made the run."
         raise DataError(f"{run.folder / CANDIDATES} {old}", code="other-candidates-format") from None
 
 
@@ -321,7 +321,7 @@ def _claim(run: Run) -> SplitOf:
         )
     if CANDIDATES not in run.manifest["files"]:
         raise DataError(
-            f"{run.folder} has no {CANDIDATES}, so an earlier version wrote it. Run the same command again.",
+            f"{run.folder} has no {CANDIDATES}, because an earlier version wrote it. Repeat the command that made the run.",
             code="run-without-candidates",
         )
     run.require_unchanged(CLAIM, "summary.json")

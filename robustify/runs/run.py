@@ -184,8 +184,8 @@ class Run:
     def _changed(self, path: Path) -> Notice:
         says = f"{path} is missing or was changed after the run. Restore it or"
         if self.restricted or path.name in self.judged_files:
-            return Notice(f"{says} give the command that made the run again.", code="judged-file-changed")
-        return Notice(f"{says} judge again.", code="result-changed")
+            return Notice(f"{says} repeat the command that made the run.", code="judged-file-changed")
+        return Notice(f"{says} run `robustify judge {self.folder}`.", code="result-changed")
 
     @property
     def judged_files(self) -> frozenset[str]:
@@ -195,7 +195,7 @@ class Run:
         return frozenset(("answers.parquet", "quarantine.jsonl", FREE, LABELS, *topics, *self.split_files))
 
 
-_INTERRUPTED = "If a run was interrupted, repeat its command. The cache keeps the models' answers."
+_INTERRUPTED = "If a run was interrupted, repeat its command: the cache keeps the models' answers."
 
 
 def open_run(folder: Path, guard: Guard) -> Run:
@@ -212,9 +212,9 @@ def open_run(folder: Path, guard: Guard) -> Run:
                 "Only the owner of the run can check it.",
                 code="published-page",
             )
-        hint = f"Create one with `robustify CONFIG -o {folder}`."
+        hint = f"To make a run, use `robustify CONFIG -o {folder}`."
         raise UsageError(
-            f"{folder} has no {MANIFEST}; expected a finished run. {_INTERRUPTED} {hint}", code="not-a-run"
+            f"{folder} has no {MANIFEST}; expected a finished run. {hint} {_INTERRUPTED}", code="not-a-run"
         )
     manifest = json_file(folder / MANIFEST)
     try:

@@ -25,7 +25,8 @@ def require_seal(folder: Path, manifest: Mapping[str, Any]) -> "Key":
     key = evaluator_key()
     if manifest.get("key_id") != key.id:
         raise AuthorisationError(
-            f"{folder} was sealed with a different key than {key.id}. Set ${IDS_FILE_VARIABLE} to the key of the run.",
+            f"{folder} was sealed with a different key than {key.id}. Set ${IDS_FILE_VARIABLE} to the path of the key file "
+            "that belongs to this run.",
             code="other-run-key",
         )
     mac = manifest.get(SEAL)

@@ -104,14 +104,14 @@ def wrong_example(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
             if not before.strip():
                 continue
             if any(_is_wrong(example) for example in questions.examples(before)):
-                hits.append((row, "an example has another answer than its item in this log"))
+                hits.append((row, "an example has a different answer than its item in this log"))
             elif line := _contradicted(before, answers, row.reply.line):
-                hits.append((row, f"an example has another answer than in the prompt of line {line}"))
+                hits.append((row, f"an example has a different answer than in the prompt of line {line}"))
         yield from gathered(log, hits)
 
 
 def _is_wrong(example: Example) -> bool:
-    """Return whether an example names an option other than its item's key. Its options may be in another order."""
+    """Return whether an example names an option other than its item's key. Its options may be in a different order."""
     item = example.item
     *_, answer = [None, *_ANSWER.finditer(example.text)]
     if answer is None or item.key is None or _has_other_options(example):

@@ -38,9 +38,9 @@ def unread_but_credited(row: LoggedRow) -> str:
 
 
 def misread_reply(row: LoggedRow) -> str:
-    """Describe a row in which the harness read another option than the one clearly named, or an option in a repeated
-    prompt. The letters of a prompt with shuffled options may be those of the log. If there are several replies, the
-    harness may have used any of them."""
+    """Describe a row that the harness misread: the reply clearly names another option, or the reply only repeats the
+    prompt, but an option was scored. The letters of a prompt with shuffled options may be those of the log. If there are
+    several replies, the harness may have used any of them."""
     texts, pick = row.exchange.texts, row.reply.pick
     if not texts or pick is None or row.reply.scores or row.runs_on:
         return ""
@@ -54,7 +54,7 @@ def misread_reply(row: LoggedRow) -> str:
     named = {order[reading.index] for reading, order in readings if isinstance(reading, Picked)}
     if pick in named or not all(isinstance(reading, Picked) for reading, _ in readings):
         return ""
-    return "the reply clearly names another option than the one that was scored"
+    return "the reply clearly names a different option than the one that was scored"
 
 
 def next_question_scored(row: LoggedRow) -> str:

@@ -67,7 +67,7 @@ RULES: dict[str, LintRule] = {
     "R064": LintRule("blank-question", "write it", says="the question is blank", defect="blank_stem"),
     "R065": LintRule("control-sign", "remove them", says="control characters in the text", defect="control_character"),
     "R066": LintRule("repeated-question", "remove one", says="an earlier item has this question", defect="repeated_stem"),
-    "R067": LintRule("other-key", "correct one", says="the same item with another key", defect="conflicting_key"),
+    "R067": LintRule("other-key", "correct one", says="the same item with a different key", defect="conflicting_key"),
 }  # fmt: skip
 """Rules by code. The second digit is the group: form, length, position, words, other options, grammar, defects."""
 DEFECTS = {rule.defect: code for code, rule in RULES.items() if rule.defect}

@@ -1,5 +1,5 @@
-"""Lint rules for inconsistencies: options listed in another order or scored differently, prompts unlike the rest of a log,
-damaged examples, a key that is formatted differently, and models with identical replies."""
+"""Lint rules for inconsistencies: options listed in a different order or scored differently, prompts unlike the rest of a
+log, damaged examples, a key that is formatted differently, and models with identical replies."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ def other_order(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
     for log in logs:
         rows = [] if log.log.kind == "inspect" else [row for row in log.rows if row.prompt and row.by_letter]
         turned = [row for row in rows if row.order_in_prompt != tuple(range(row.item.k))]
-        words = "the prompt lists the options in another order than the key counts"
+        words = "the prompt lists the options in a different order than the key counts"
         yield from gathered(log, [(row, words) for row in turned])
 
 
@@ -97,7 +97,7 @@ def broken_examples(row: LoggedRow) -> str:
 
 
 def key_stands_out(log: LintedLog) -> list[tuple[LoggedRow, str]]:
-    """Return the rows of a log in which only the key has another form than the options, or in which other lines name
+    """Return the rows of a log in which only the key has a different form than the options, or in which other lines name
     the key, if nearly all rows have this fault."""
     rows = [
         row for row in log.rows if row.item.key is not None and row.by_letter and row.question in row.context

@@ -67,9 +67,14 @@ def item_index(answers: Answers, items_order: Sequence[str]) -> ItemIndex:
     conflicting = np.flatnonzero((key[place] != keys) | (k[place] != ks) | (keys < 0) | (keys >= ks))
     if len(conflicting):
         item, n = items[place[conflicting[0]]], len(np.unique(place[conflicting]))
+        rows = place == place[conflicting[0]]
+        differing = [
+            what for what, column in (("keys", keys), ("numbers of choices", ks)) if np.ptp(column[rows])
+        ]
+        fault = f"different {' and '.join(differing)}" if differing else "a key out of range"
         raise DataError(
-            f"answer table: the rows of item {item} disagree on its key or number of choices, or the key "
-            f"is out of range ({n} such items). Ask or import the items again.",
+            f"answer table: the rows of item {item} have {fault} ({n} items with such faults in all). Ask or import the "
+            "items again.",
             code="contradictory-rows",
         )
     _refuse_repeated_rows(answers)

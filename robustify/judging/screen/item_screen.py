@@ -18,7 +18,7 @@ from robustify.judging.screen.screen_rules import FDR, ScreenRules
 from robustify.judging.screen.votes import FLAGGED, KEPT, Votes, cast_votes, models_asked, who_votes
 
 DEPENDENT_ITEMS = "not evaluated: items depend on each other"
-_CONFLICT = "conflicting_key: the same question and choices have another key elsewhere"
+_CONFLICT = "conflicting_key: the same question and choices have a different key elsewhere"
 
 
 @dataclass(frozen=True, eq=False)

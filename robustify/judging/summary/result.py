@@ -181,7 +181,7 @@ def read(tree: object) -> Summary:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise DataError(
-            f"summary.json: {where} is invalid: {first['type']} ({error.error_count()} errors). If another version of "
-            f"robustify wrote it, {AGAIN}.",
+            f"summary.json is invalid at {where} ({first['type']}; {error.error_count()} errors in all). To write it "
+            f"again, {AGAIN}.",
             code="invalid-summary",
         ) from None

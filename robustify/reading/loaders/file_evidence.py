@@ -187,7 +187,7 @@ class FileEvidence:
             n = sum(index not in other for index, other in both)
             if n and 2 * len(both) > len(keys):
                 key = self.fields.key
-                text = f"`{name}` names another option than `{key}` in {n:,} of {len(keys):,} rows; `{key}` counts"
+                text = f"`{name}` names a different option than `{key}` in {n:,} of {len(keys):,} rows; `{key}` counts"
                 yield Notice(text, code="second-key-differs")
 
 

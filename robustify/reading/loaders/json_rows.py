@@ -239,7 +239,7 @@ def _document_rows(name: str, value: Mapping[str, object], text: str) -> SourceT
         table = _table(name, zip(lines, members, strict=True))
         others = [list_name for list_name in lists if list_name not in alike]
         joined = Notice(f"the items of {_list_names([*alike])} were read as one file", code="lists-joined")
-        text = f"not read: {_list_names(others)}, whose members have other fields than the items"
+        text = f"not read: {_list_names(others)}, whose members have different fields than the items"
         notes = [*[joined] * (len(alike) > 1), *[Notice(text, code="lists-not-read")] * bool(others)]
         return replace(table, notes=tuple(notes))
     rows = _columns_or_named_rows(value)

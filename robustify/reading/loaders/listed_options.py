@@ -163,7 +163,7 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
         if sum(map(any, marked)) > 1:
             several = " and ".join(f"`{name}`" for name in named)
             raise ItemError(
-                f"{what} has {several}, which mark different choices. Name the one to read with `--map key=NAME`",
+                f"{what} has {several}, which mark different choices. To choose one, use `--map key=NAME`.",
                 code="contradicting-keys",
             )
         mark = next(iter(named), "")

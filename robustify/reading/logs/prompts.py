@@ -58,7 +58,7 @@ class Prompt(HoldsText):
 @dataclass(frozen=True, slots=True)
 class ShownParts:
     """Parts of an item that its prompt shows. `passage` is None if the item has none. `n_options` counts the options whose
-    texts are in the prompt, and `labels` are those of the options that it lists, which may be in another order."""
+    texts are in the prompt, and `labels` are those of the options that it lists, which may be in a different order."""
 
     question: bool
     passage: bool | None
@@ -129,7 +129,7 @@ def _plain(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Presentation:
     """View and template of a log. `digest` is set if the template is one of robustify, `labels` are those of the
-    options if the prompts label them in another way than by Latin letters, and `notes` state assumptions."""
+    options if the prompts label them in a different way than by Latin letters, and `notes` state assumptions."""
 
     view: View
     template: str
@@ -196,7 +196,7 @@ VIEW_RULES = (
     ),
     ViewRule(
         "placeholders",
-        "prompts lack both the question and the options, so models saw other items than those in the log",
+        "prompts lack both the question and the options, so models saw different items than those in the log",
         lambda seen: "full" if not (seen.n_asking or seen.n_showing or seen.by_text) else None,
         _notes_on_asking,
     ),
@@ -236,8 +236,8 @@ def decide_presentation(
 ) -> Presentation:  # fmt: skip
     """Return the view and template in which the items of a log were asked. The template is `kind` unless all prompts match
     one of robustify. If questions were read `from_prompts` and all are equal, they are an instruction. If the harness
-    `maps_letters` of shuffled options to those of the log, prompts may list them in another order. Raise `UsageError` or
-    `DataError` if prompts contradict `options.view`, and `DataError` if most list the options in another order."""
+    `maps_letters` of shuffled options to those of the log, prompts may list them in a different order. Raise `UsageError`
+    or `DataError` if prompts contradict `options.view`, and `DataError` if most list the options in a different order."""
     ours = _ours(prompts)
     if ours is not None:
         if options.view not in (None, ours.view):
@@ -270,8 +270,8 @@ def decide_presentation(
 
 
 def _order_notes(file: str, sample: Sequence[Prompt], parts: Sequence[ShownParts]) -> list[Notice]:
-    """Return a note if prompts that ask for a letter list the options in another order than the log. Raise `DataError` if
-    most do."""
+    """Return a note if prompts that ask for a letter list the options in a different order than the log. Raise `DataError`
+    if most do."""
     pairs = zip(sample, parts, strict=True)
     n_other = sum(part.in_other_order and (prompt.written or prompt.by_letter) for prompt, part in pairs)
     turned = (

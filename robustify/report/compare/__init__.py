@@ -107,7 +107,7 @@ def _moves(pair: RunPair) -> Table:
         for item in pair.items if item.edited or item.moved
     ]  # fmt: skip
     return text_table(
-        "Items with another verdict or another text", ("Item", "Text", "First", "Second"), rows, names=2
+        "Items with a different verdict or text", ("Item", "Text", "First", "Second"), rows, names=2
     )
 
 

@@ -127,7 +127,9 @@ def refusal(new: Release, earlier: Sequence[Release]) -> Notice | None:
         release for release in earlier if (release.dataset, release.version) == (new.dataset, new.version)
     ]
     if any(release.of.items != new.of.items for release in same_version):
-        fault = "This version was released with other items. Release the same items, or use another version."
+        fault = (
+            "This version was released with different items. Release the same items, or use a new version."
+        )
         return Notice(fault, code="other-items-released")
     related, k = new.related(earlier), new.cell
     same_items = [
@@ -136,7 +138,7 @@ def refusal(new: Release, earlier: Sequence[Release]) -> Notice | None:
         if release.of.digests == new.of.digests or release.of.items == new.of.items
     ]
     if any(release.of.split != new.of.split for release in same_items):
-        fault = "The set was released with another split, and only one is allowed. Use the same criterion and voters."
+        fault = "The set was released with a different split, and only one is allowed. Use the same criterion and voters."
         return Notice(fault, code="other-split-released")
     sets = [set(digests) for digests in dict.fromkeys(release.of.digests for release in (new, *related))]
     parts = Counter(tuple(member in digests for digests in sets) for member in set().union(*sets))

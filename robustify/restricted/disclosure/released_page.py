@@ -28,7 +28,7 @@ def read_released(run: Run) -> Released:
         return Released.model_validate(json_file(path))
     except ValidationError:
         raise DataError(
-            f"{path} was not written by this version of robustify. Run the same command again.",
+            f"{path} was not written by this version of robustify. Repeat the command that made the run.",
             code="other-released-format",
         ) from None
 

@@ -113,7 +113,7 @@ def require_same(questions: Questions, can: Capabilities) -> None:
         distance = math.fsum(abs(a - b) for a, b in zip(can.probe, probe, strict=False)) / max(1, len(probe))
         if len(probe) != len(can.probe) or distance > SAME:
             raise questions.client.fault(
-                "serves another model than at the start of the run: its log-probabilities of a harmless text differ by "
+                "serves a different model than at the start of the run: its log-probabilities of a harmless text differ by "
                 f"{distance:.2f} nats on average (allowed: {SAME:g}). Serve one model under this name, and run the same "
                 "command again.",
                 code="changed-model",

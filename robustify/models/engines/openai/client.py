@@ -131,8 +131,9 @@ class Client:
         except Exception:
             # The message may contain the password of a proxy.
             raise UsageError(
-                f"{model.name}: the settings of the proxy ({_proxies() or 'none'}) or the certificates (SSL_CERT_FILE, "
-                "SSL_CERT_DIR) are unusable. Begin proxy addresses with http:// or https://, or unset these variables.",
+                f"{model.name}: the proxy settings ({_proxies() or 'none set'}) or the certificate settings "
+                "(SSL_CERT_FILE, SSL_CERT_DIR) cannot be used. Begin each proxy address with http:// or https://, or unset "
+                "the variables.",
                 code="unusable-proxy",
             ) from None
         self._sdk = OpenAI(base_url=model.base_url, api_key=key, timeout=model.timeout, http_client=http)

@@ -249,8 +249,8 @@ def require_parts(decided: Decisions, *, has_models: bool, keyed: bool) -> None:
         maps = " ".join(f"--map {part}=NAME" for part in lacking)
         raise DataError(
             f"{profile.file}: no column contains picks; {profile.listed}; expected {log.READABLE}. Map its "
-            f"columns with {maps}. For one column per model, use --map pick=NAME,NAME. For one column per option, use "
-            "--map scores=NAME,NAME.",
+            f"columns with {maps}. If each model has its own column, use --map pick=NAME,NAME. If each option has its own "
+            "column, use --map scores=NAME,NAME.",
             code="no-pick-column",
         )
     part = lacking[0]
