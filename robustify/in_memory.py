@@ -1,6 +1,5 @@
-"""Items and answers in memory: files for them, and errors that name their types, and Python arguments instead of options.
-
-Errors also name arguments of Python where those of commands name options.
+"""Support for items and answers in memory: write them to files for the loaders, and let errors name Python types and
+arguments instead of files and command options.
 """
 
 # pandas has no type hints.

@@ -184,7 +184,8 @@ def _starts_line(text: str, offset: int) -> bool:
 
 
 def _option_shape(text: str, run: list[int]) -> Iterator[tuple[int, bool]]:
-    """Yield the offset of short marked options that follow a question, and whether one of them is marked as the key."""
+    """Yield the offset of a run of short labelled options that follows a question, and whether one of them is shown as the
+    key."""
     if len(run) < 3:
         return
     end = run[-1] + 2 + len(re.split(r"[\n\x0b]", text[run[-1] + 2 : run[-1] + 2 + _LONGEST], maxsplit=1)[0])

@@ -112,9 +112,9 @@ def ties_share(summary: Summary, limits: Limits) -> CheckResult:
 
 
 def voters_by_position(summary: Summary, limits: Limits) -> CheckResult:
-    """Check that no voter always picks the same position, unless letters are forced. A voter fails if the lower bound
-    of its share at a position is above `max_one_place`, and that of its excess over the keys' share above 0, because a
-    voter that is always right must not fail."""
+    """Check that no voter always picks the same position. If letters are forced, the check always passes. A voter fails
+    if the lower bound of its share at a position is above `max_one_place`, and that of its excess over the keys' share
+    above 0, because a voter that is always right must not fail."""
     screen, limit = summary.screen, limits.max_one_place
     if screen is None or not screen.asked or screen.mode != "letter":
         return _not_judged("no_letters", limits.max_one_place)

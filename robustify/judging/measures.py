@@ -311,7 +311,8 @@ def _flagged(inputs: MeasureInput) -> dict[str, Measured]:
 def _of_screen(
     read: Callable[[Screen], Quantity | float | None], applies: Callable[[Screen], bool] = bool
 ) -> OfPart:
-    """Return a measure that repeats a number of the screen. It has no value unless `applies` is true of the screen."""
+    """Return a measure whose value is taken from the summary of the screen. It has no value unless
+    `applies` is true of the screen."""
     return OfPart(lambda s: Measured(all=_score(read(s.screen))) if s.screen and applies(s.screen) else None)
 
 

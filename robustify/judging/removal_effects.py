@@ -51,7 +51,7 @@ class Removal:
         return cls(group, size, np.bincount(group, weights=kept) / size, stratum * 64 + size_class)
 
     def moments(self, values: Floats) -> tuple[float, float]:
-        """Return the mean and variance of the sum of the kept items' `values` (n,) over random removals."""
+        """Return the mean and variance, over random removals, of the sum of `values` (n,) on the kept items."""
         stratum = np.unique(self.stratum, return_inverse=True)[1]
         n = np.bincount(stratum)
 

@@ -60,7 +60,7 @@ def forecast_models(
 def ask_models(
     bench: Loaded, run_input: RunInput, cache: Path, watch: Watch, policy: SetPolicy, wings: Wings
 ) -> RunInput:
-    """Ask the models one after another, and add the answers, and the usage that servers report."""
+    """Ask the models one after another. Return the input with their answers, and with the usage that servers report."""
     config, items, keep = policy.config, bench.items, policy.keeps_texts
     free = None if config.free is None else wings.free().start(config.free, items, cache, restricted=not keep)
     inference = None

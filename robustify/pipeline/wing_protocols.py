@@ -1,5 +1,5 @@
-"""Protocols of the parts that a wing may add to the pipeline: a guard, adapters and a policy of restricted sets, and free
-response.
+"""Protocols of the parts that a wing (an optional package) may add to the pipeline: a guard, adapters and a policy for
+restricted sets, and free response.
 
 `robustify/wings.py` plugs the wings in, for commands and the Python API.
 """

@@ -104,12 +104,13 @@ def may_show(names: Iterable[str]) -> bool:
 
 
 def is_named(name: str, part: str, ranks: slice = slice(None)) -> bool:
-    """Return whether a column has a usual name for a part, within certain ranks of names."""
+    """Return whether a column has a usual name for a part. Only the names in `ranks` count."""
     return bool(usual_names([name], part, ranks))
 
 
 def usual_names(columns: Iterable[str], part: str, ranks: slice = slice(None)) -> list[str]:
-    """Return the columns with a usual name for a part, of the best rank that any column has, within certain ranks."""
+    """Return the columns that have a usual name for a part. Only the names in `ranks` count, and of these, only the best
+    rank that any column has."""
     return _of_best_rank(columns, NAMES[part][ranks])
 
 

@@ -51,7 +51,7 @@ def uncertain_forms(written: Counter[WrittenKey]) -> tuple[KeyKind, ...]:
 
 
 def _counted_number(key: WrittenKey) -> int | None:
-    """Return the whole number that a key is, or None if the key may name an option in another way."""
+    """Return the key as a whole number, or None if it may name an option in another way, such as by its text."""
     named = key.fault or key.key_is != "auto" or {"label", "text", "letter"} & key.readings.keys()
     return None if named else key_number(key.text)
 

@@ -154,7 +154,7 @@ def registry() -> Any:
         units.define(f"{currency} = [{currency}]")
     for code, name in {"USD": "dollar", "EUR": "euro", "GBP": "sterling", "amps": "ampere"}.items():
         units.define(f"@alias {name} = {code}")
-    # In pint a gauss has another dimension than a tesla, and "kilos" are kiloseconds.
+    # In pint a gauss has a different dimension than a tesla, and "kilos" are kiloseconds.
     units.define("gaussfield = 1e-4 * tesla = G = gauss")
     units.define("kilos = kilogram = kilo")
     return units

@@ -87,7 +87,7 @@ class SetTexts(HoldsText):
 
     @cached_property
     def pointers(self) -> bytes:
-        """Marks of the options that refer to other options."""
+        """One byte per option: 1 if the option refers to other options, and otherwise 0."""
         return bytes(chain.from_iterable(map(refer_to_others, self.choices)))
 
     def marked(self, rows: Iterable[Sequence[bool]]) -> bytes:

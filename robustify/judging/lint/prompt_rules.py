@@ -48,7 +48,7 @@ def question_missing(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
 
 
 def cut_prompt(logs: Sequence[LintedLog]) -> Iterator[LogHit]:
-    """Find prompts that were cut in the question, in the last option, or before the usual start or end of prompts."""
+    """Find prompts that lack part of the question or of the last option, or the usual first or last words of prompts."""
     for log in logs:
         rows = [row for row in log.rows if row.prompt is not None and row.context]
         usual = [_usual(rows, end) for end in (False, True)]

@@ -94,7 +94,8 @@ def effective_size(credit: Floats, groups: Ints | None = None, level: float = 0.
 
 
 def design_effect(credit: Floats, groups: Ints | None = None, level: float = 0.95) -> float | None:
-    """Return how many dependent items are worth one independent item to a mean, at least 1. None below 30 groups.
+    """Return how many dependent items tell as much about a mean as one independent item (at least 1). None below 30
+    groups.
 
     This is the design effect, times (t(df) / t(n - 1))^2 (Korn and Graubard 1998), by the `clustered_variance` of the sum.
     If a few groups dominate it, its degrees of freedom fall to 2 G / (kurtosis - 1) for G groups (Box and Andersen 1955).

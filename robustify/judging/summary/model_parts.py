@@ -113,7 +113,8 @@ class RandomRemoval(Part):
 
 
 class Orders(Part):
-    """Variation of accuracy and picks over `orders` orders, on the `n` of `asked` items answered in every order."""
+    """Variation of accuracy and picks over `orders` orders, on the `n` items, out of `asked`, that were answered in every
+    order."""
 
     mean: Share
     mean_ci: Interval | None

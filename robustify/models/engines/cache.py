@@ -125,7 +125,7 @@ class Database(Closing):
         with contextlib.ExitStack() as undo:
             db = undo.enter_context(contextlib.closing(sqlite3.connect(self.file, timeout=60)))
             self._inode = self.file.stat().st_ino if self.file.exists() else 0
-            # On a network file system, SQLite chooses another mode than WAL, which is correct there.
+            # On a network file system, SQLite chooses a different mode than WAL, which is correct there.
             for setting in ("journal_mode=WAL", "synchronous=FULL", "trusted_schema=OFF"):
                 db.execute(f"PRAGMA {setting}")
             db.execute(f"PRAGMA secure_delete={self._private}")

@@ -249,7 +249,7 @@ def _fitting(key: WrittenKey) -> Readings:
 @lru_cache
 def _unfit(labels: tuple[str, ...]) -> frozenset[KeyKind]:
     folded = tuple(map(str.casefold, labels))
-    # In ARC, the key "1" is the label "1". A letter is an index unless the labels are letters in another order.
+    # In ARC, the key "1" is the label "1". A letter is an index unless the labels are letters in a different order.
     shuffled = folded != LETTERS[: len(labels)] and not {*LETTERS}.isdisjoint(folded)
     unfit: dict[KeyKind, bool] = {"number": True, "index": _numbered(labels), "letter": shuffled}
     return frozenset(form for form, holds in unfit.items() if holds)

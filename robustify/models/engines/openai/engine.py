@@ -119,8 +119,8 @@ class OpenAIServer(Servers):
 
     def write(self, prompts: Sequence[str], *, max_tokens: int) -> list[str]:
         """Return one reply per prompt, in order. The reply is empty if a filter blocks the prompt. Raise `DataError` if
-        prompts do not fit, and `ModelError` if the server keeps failing, cuts prompts, has another model than at first, or
-        cannot generate text."""
+        prompts do not fit, and `ModelError` if the server keeps failing, cuts prompts, has a different model than at first,
+        or cannot generate text."""
         places = range(len(prompts))
         replies = dict(self.run(lambda server, i: server.write(prompts[i], max_tokens), places, self.verify))
         if unfit := [i for i in places if replies[i] is None]:

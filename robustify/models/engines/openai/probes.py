@@ -1,5 +1,6 @@
-"""Probes that only an honest server passes: it reads whole prompts, draws each reply afresh, changes no prompt, and keeps
-its model. They are asked before the first item and after the last one, in changing words, and no score depends on them.
+"""Test requests (probes of the server) that only an honest server passes: it reads whole prompts, draws each reply
+afresh, changes no prompt, and keeps its model. They are asked before the first item and after the last one, in changing
+words, and no score depends on them.
 
 A model that is too weak for a probe also fails its control, a short prompt with the same demand, and is not blamed.
 """
