@@ -63,7 +63,8 @@ class FreeGrades:
             return [FreeRow.model_validate(line) for line in self.lines]
         except ValidationError:
             raise DataError(
-                "free.jsonl: some lines are not grades. Restore the file.", code="invalid-grades"
+                "free.jsonl: some lines are not valid grades. Restore the file from a copy, or grade the answers again.",
+                code="invalid-grades",
             ) from None
 
     @property

@@ -172,8 +172,8 @@ def _require_hidden(hidden: Hidden, screens: Sequence[Template]) -> None:
     wrong = [t.name for t in screens if t.hides_passage != passage]
     if wrong:
         raise UsageError(
-            f"hidden is {hidden}, but template {wrong[0]} hides the {'question' if passage else 'passage'}. "
-            "Set both to the same part.",
+            f"The setting `hidden` is {hidden}, but template {wrong[0]} hides the {'question' if passage else 'passage'}. "
+            "Make both hide the same part.",
             code="template-hides-another-part",
         )
 

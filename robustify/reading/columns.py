@@ -263,7 +263,7 @@ def decide_part(
         if len(values) > 1 and rule.alone:
             if isinstance(values[0], tuple):
                 raise ColumnError(
-                    f"several series of columns could be the {part}", code="several-option-series"
+                    f"several groups of columns could be the {part}", code="several-option-series"
                 )
             names = " and ".join(f"`{column}`" for column in values)
             raise ColumnError(f"{names} could each be the {part}", code="several-columns-for-part")

@@ -152,7 +152,11 @@ class Adapter:
         try:
             return raw.decode("utf-8")
         except UnicodeDecodeError:
-            raise UsageError(f"{name} is not UTF-8 text. Restore the file.", code="terms-not-text") from None
+            raise UsageError(
+                f"{name} is not UTF-8 text. Save it as UTF-8, and write its new digest into `licence.sha256` of "
+                "manifest.yaml.",
+                code="terms-not-text",
+            ) from None
 
 
 def find_adapter(name: str) -> Adapter:

@@ -113,7 +113,7 @@ class RestrictedPolicy:
         about = self.access.manifest.id
         raise AuthorisationError(
             f"{self.config.name} is a restricted set; expected a public set. To check its data, run `robustify restricted "
-            f"adapter check {about}`. You can see the numbers of this set only on the page of a run.",
+            f"adapter check {about}`. You can see numbers of this set only on the page that a run publishes.",
             code="restricted-set",
         )
 

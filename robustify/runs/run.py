@@ -209,7 +209,7 @@ def open_run(folder: Path, guard: Guard) -> Run:
         if stored.is_published(folder / "summary.json"):
             raise UsageError(
                 f"{folder} is the published page of a restricted run; expected a finished run. Read its report.html. "
-                "Only the owner of the run can check it.",
+                "Only the owner of the run can check the run.",
                 code="published-page",
             )
         hint = f"To make a run, use `robustify CONFIG -o {folder}`."

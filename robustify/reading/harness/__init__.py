@@ -180,19 +180,22 @@ def _load(name: str, job: Mapping[str, Any], folder: Path, guard: Guard) -> tupl
     if "_CodeRefusedError" in kinds or "SecurityError" in kinds:
         raise _code_refused(name, ["not in its YAML files"])
     if kinds[0] in _CHOOSING:
+        listed = ", ".join(facts[f"{kinds[0]}s"])
         raise UsageError(
-            f"{name} has the {kinds[0]}s {', '.join(facts[f'{kinds[0]}s']) or '(none)'}. {_CHOOSING[kinds[0]]}",
+            f"{name} has the {kinds[0]}s {listed}. {_CHOOSING[kinds[0]]}"
+            if listed
+            else f"{name} has no {kinds[0]}.",
             code="ambiguous-set",
         )
     if kinds[0] == "FileNotFoundError":
         raise DataError(
-            f"{name}: {stage} failed, because a data file does not exist. Relative paths start from the current folder, "
-            "or, for a task that robustify exported, from the task's folder.",
+            f"{name}: {stage} failed, because a data file does not exist. Relative paths begin in the current folder, "
+            "or, in a task that robustify exported, in the task's folder.",
             code="missing-task-data",
         )
     raise DataError(
-        f"{name}: {stage} failed ({kinds[0]}); expected a task that {job['harness']} can load. Run it there without "
-        "robustify to see the whole error.",
+        f"{name}: {stage} failed ({kinds[0]}); expected a task that {job['harness']} can load. To see the whole "
+        "error, load it without robustify.",
         code="loading-failed",
     )
 

@@ -116,7 +116,7 @@ def _asked(line: int, row: Row) -> _Asked:
     """Return the item that the requests of a document ask. Raise `ItemError` if they ask no item."""
     if "error" in row:
         raise ItemError(
-            f"a template of the task raises {row['error']} on this document, so lm-eval cannot ask it",
+            f"a template of the task raises {row['error']} on this document, so lm-eval cannot build a prompt from it",
             code="failed-template",
         )
     text, labels = str(row["text"]), [*map(str, row["choices"] or ())]

@@ -191,7 +191,7 @@ def _from_objects(members: Sequence[Mapping[str, Any]], what: str, mark: str | N
         and not {1.0, 100.0} & {float(str(m[mark])) for m in members if has_points(m.get(mark))}
     ):
         raise ItemError(
-            f"no choice of {what} earns all points; expected one. Correct the points, or use --skip-bad.",
+            f"no choice of {what} earns full points, but one should. Correct the points, or use --skip-bad.",
             code="no-marked-choice",
         )
     return replace(labelled, marks=marks, unread=unread)

@@ -80,8 +80,8 @@ def checked_model_name(text: str) -> Name:
     """Check and return a model name from a config or a command line. Raise `UsageError` if it is too long for a name."""
     if not _few_words(text):
         raise UsageError(
-            f"the model name has {len(text)} characters and {len(text.split())} words; expected 1 to {_MOST_CHARS} "
-            f"plain characters and at most {_MOST_WORDS} words",
+            f"the model name ({len(text)} characters, words: {len(text.split())}) is not valid; expected 1 to "
+            f"{_MOST_CHARS} printable characters, at most {_MOST_WORDS} words, and no punctuation mark at the end",
             code="invalid-model-name",
         )
     return Name(text)

@@ -279,8 +279,8 @@ def _order_notes(file: str, sample: Sequence[Prompt], parts: Sequence[ShownParts
     )
     if 2 * n_other > len(sample):
         raise DataError(
-            f"{file}: {turned}, so the option that a letter means is uncertain. Log the options in the order of "
-            "the prompts.",
+            f"{file}: {turned}, so it is unclear which option a letter stands for. Log the options in the order "
+            "of the prompts.",
             code="options-in-two-orders",
         )
     note = f"{turned}, so the option that a letter in their replies means is uncertain"
