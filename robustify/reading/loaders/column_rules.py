@@ -23,7 +23,7 @@ If several columns could each be a part, the file is refused, and nothing is gue
     Frage, Antwort A, Antwort B, Lösung             -> stem: Frage  choices: Antwort A,Antwort B  key: Lösung
     question, choices                               -> stem: question  choices: choices  (the options mark the key)
     question, query, choices, answer                -> refused: `question` and `query` could each be the stem
-    question, A, B, option1, option2, answer        -> refused: several series of columns could be the choices
+    question, A, B, option1, option2, answer        -> refused: several groups of columns could be the choices
     riddle, A, B, answer                            -> refused: no field has one of the usual names for the stem
 """
 

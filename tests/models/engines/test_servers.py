@@ -127,7 +127,7 @@ def test_a_server_that_replies_again_joins_unless_it_has_another_model(
         assert two[0].completions > before + len(MANY) // 12
         two[1].brain, two[1].manner.faults = Toy(seed=5), [(503, {})] * 6
         assert engine.loglikelihoods(MANY) == expected
-        said("another model than at the start of the run")
+        said("model than at the start of the run")
         assert engine.loglikelihoods(MANY) == expected
 
 
