@@ -44,7 +44,10 @@ class Quote:
         chance = "" if self.full.chance is None else f", chance {percent(self.full.chance)}"
         view = f"without the {self.hidden}" if self.view == "blind" else self.view
         part = f" of {count(self.of)}" if (self.full.n or 0) < self.of else ""
-        scored = f"{percent(self.full.value or 0.0)} {view} (n = {count(self.full.n or 0)}{part}{chance})"
+        unread = finding("unread", self.full, unread=self.unread, ends=self.if_unread) if self.unread else ""
+        scored = (
+            f"{percent(self.full.value or 0.0)} {view} (n = {count(self.full.n or 0)}{part}{chance}{unread})"
+        )
         if self.view == "blind" or self.blind is None or self.blind.value is None:
             return scored
         on = "" if self.blind.n == self.full.n else f" (n = {count(self.blind.n or 0)})"
@@ -56,8 +59,7 @@ class Quote:
         if self.number is None:
             return finding("no_quote", self.full, missing=self.missing)
         kind = "" if self.number.kind == "score" else f", {self.number.kind}"
-        unread = finding("unread", self.full, unread=self.unread, ends=self.if_unread) if self.unread else ""
-        return f"quote {_rated(self.number)}{kind} {unread}".rstrip()
+        return f"quote {_rated(self.number)}{kind}"
 
     @property
     def unread(self) -> int:

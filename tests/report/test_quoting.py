@@ -54,7 +54,7 @@ def test_a_score_of_readable_answers_has_its_ends_with_the_others_counted_as_wro
     full = "measures/model/full/gemma3-270m/all"
     few = of_gemma({f"{full}/n": 90, f"{full}/value": 1.0, f"{GEMMA}/unanswered": 270})
     assert (few.unread, few.if_unread) == (270, (0.25, 1.0))
-    assert numbers(few.quoted).endswith("25.0 100.0 270")
+    assert numbers(few.stated) == "100.0 90 360 25.0 25.0 100.0 270 36.9 360"
     assert few.tree()["if_unread"] == (0.25, 1.0)
     # Answers that the model was not asked for are not unreadable.
     part = of_gemma({f"{full}/n": 90, f"{full}/value": 1.0})
