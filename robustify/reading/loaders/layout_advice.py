@@ -72,20 +72,7 @@ def advice(
         elif not _others(columns, choices):
             mend = "The file has no other field, so its keys may be in another file. Add them as the field `answer`."
     elif "the choices" in reason and fields.choices is None:
-        if fixed := _fixed_options(table, columns):
-            words = ",".join(fixed)
-            mend = (
-                "The file has no options, but its keys are the same few words. Add them as the options of all items, for "
-                f'example with `--map choices=={words}`, or `fields: {{choices: "={words}"}}` in the config.'
-            )
-        elif proposed := _proposed_choices(name, table, columns, fields):
-            mend = _fits(proposed)
-        elif nested := _nested(columns) if safe else ():
-            where = " or ".join(f"`{column}`" for column in nested)
-            mend = (
-                f"The questions or options may be inside {where}. Write one object for each question, {_AS_CSV}, and leave "
-                "out questions with several right options."
-            )
+        mend = _mend_of_choices(name, table, columns, fields, safe=safe) or mend
     elif "the stem" in reason and (stems := _proposed_stems(name, table, columns, fields) if safe else ()):
         mend = (
             f"Name the question's field with {' or '.join(stems)}, or the same under `fields` in the config."
@@ -106,6 +93,27 @@ def advice(
     elif table.flat and not any(map(known_name, columns.names)):
         mend += " If line 1 is an item, put a header above it, for example question,A,B,C,D,answer."
     return reason, mend
+
+
+def _mend_of_choices(
+    name: str, table: rows.SourceTable, columns: Columns, fields: FieldMap, *, safe: bool
+) -> str:
+    """Return how to find the options, or "" if nothing in the file looks like them."""
+    if fixed := _fixed_options(table, columns):
+        words = ",".join(fixed)
+        return (
+            "The file has no options, but its keys are the same few words. Add them as the options of all items, for "
+            f'example with `--map choices=={words}`, or `fields: {{choices: "={words}"}}` in the config.'
+        )
+    if proposed := _proposed_choices(name, table, columns, fields):
+        return _fits(proposed)
+    if nested := _nested(columns) if safe else ():
+        where = " or ".join(f"`{column}`" for column in nested)
+        return (
+            f"The questions or options may be inside {where}. Write one object for each question, {_AS_CSV}, and leave "
+            "out questions with several right options."
+        )
+    return ""
 
 
 def _fits(proposed: str) -> str:
